@@ -1,0 +1,1 @@
+"""Deckhand: a chat agent for a deck of personal data cards."""

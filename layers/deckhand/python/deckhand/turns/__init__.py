@@ -1,0 +1,1 @@
+"""A turn as a job: lease, event log, recorder, replay, stop."""
