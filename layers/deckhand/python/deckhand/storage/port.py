@@ -1,7 +1,9 @@
 """The storage port: few verbs on small items, and every limit of DynamoDB as a rule of its own.
 
-An item is `(table, pk, sk, version, expires, body)`. `body` is JSON text that is handed back byte for byte. Limits are checked here, before
-an engine is called, so that no engine can hide them. Sizes and quotas: DynamoDB developer guide, "Service, account, and table quotas".
+An item is `(table, pk, sk, version, expires, body)`. `body` is JSON text that is handed back byte for byte. Limits
+are checked here, before
+an engine is called, so that no engine can hide them. Sizes and quotas: DynamoDB developer guide, "Service, account,
+and table quotas".
 """
 
 from collections.abc import Sequence
@@ -25,7 +27,9 @@ OVERHEAD_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One stored thing. `expires` is epoch seconds; from then on the item counts as absent, in reads and in conditions (bug case 49)."""
+    """One stored thing. `expires` is epoch seconds; from then on the item counts as absent, in reads and in
+    conditions (bug case 49).
+    """
 
     table: Table
     pk: str
@@ -94,7 +98,9 @@ class Page:
 
 
 class ItemStore(Protocol):
-    """Blocking; safe to call from several threads. All reads are strongly consistent. Errors: `StorageUnavailable` when the engine failed."""
+    """Blocking; safe to call from several threads. All reads are strongly consistent. Errors: `StorageUnavailable`
+    when the engine failed.
+    """
 
     def get(self, key: Key) -> Item | None:
         """The item, or None when it is absent or expired."""
@@ -114,27 +120,48 @@ class ItemStore(Protocol):
     ) -> Page:
         """Items of one partition in the byte order of `sk`.
 
-        `prefix` and the exclusive bounds `after` and `before` combine. Without `limit` all pages are read to the end and `cursor` is None.
-        With `limit` at most that many live items come back; `cursor` is set exactly when more may follow. Expired items are left out and don't count.
+        `prefix` and the exclusive bounds `after` and `before` combine. Without `limit` all pages are read to the end
+        and `cursor` is None.
+        With `limit` at most that many live items come back; `cursor` is set exactly when more may follow. Expired
+        items are left out and don't count.
         """
         ...
 
     def write(self, ops: Sequence[Op], *, token: str) -> None:
         """One put or delete, or 1 to 100 ops on different keys as one transaction, all or nothing.
 
-        `token` names this write (unique a write, the same when it is repeated): a repeat whose first try was applied succeeds and changes nothing
-        (bug case 47). Raises `ConditionFailed` (index of the op, the item that is there), `ItemTooLarge`, `StorageUnavailable`.
+        `token` names this write (unique a write, the same when it is repeated): a repeat whose first try was applied
+        succeeds and changes nothing
+        (bug case 47). Raises `ConditionFailed` (index of the op, the item that is there), `ItemTooLarge`,
+        `StorageUnavailable`.
         """
         ...
 
     def delete_many(self, keys: Sequence[Key]) -> None:
-        """Deletes any number of items without conditions, in batches, leftovers repeated until none is left. Not atomic."""
+        """Deletes any number of items without conditions, in batches, leftovers repeated until none is left. Not
+        atomic.
+        """
         ...
 
 
 def item_bytes(item: Item) -> int:
     """What an item counts against the item limit, a little more than DynamoDB would count."""
-    return OVERHEAD_BYTES + len(item.pk.encode()) + len(item.sk.encode()) + len(item.body.encode())
+    return OVERHEAD_BYTES + text_bytes(item.pk) + text_bytes(item.sk) + text_bytes(item.body)
+
+
+def text_bytes(text: str) -> int:
+    """Raises `StorageError` on a lone surrogate, which has no bytes in UTF-8."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise StorageError("A lone surrogate cannot be stored.") from error
+
+
+def check_key(key: Key) -> None:
+    """Raises `StorageError` on a key that no engine takes."""
+    for name, limit in KEY_BYTES.items():
+        if not 0 < text_bytes(getattr(key, name)) <= limit:
+            raise StorageError(f"The {name} must have 1 to {limit} bytes.")
 
 
 def check_ops(ops: Sequence[Op]) -> None:
@@ -147,9 +174,7 @@ def check_ops(ops: Sequence[Op]) -> None:
         raise StorageError("A check alone writes nothing.")
     total = 0
     for op in ops:
-        for name, limit in KEY_BYTES.items():
-            if not 0 < len(getattr(op.key, name).encode()) <= limit:
-                raise StorageError(f"The {name} must have 1 to {limit} bytes.")
+        check_key(op.key)
         if isinstance(op, Put):
             size = item_bytes(op.item)
             if size > ITEM_BYTES:
