@@ -8,7 +8,6 @@ project's own dependencies. Standard library only.
 """
 
 import fcntl
-import os
 import shutil
 import subprocess
 import sys
@@ -93,7 +92,7 @@ def _works(python: str, version: str) -> bool:
 
 def _run(command: list[str]) -> None:
     # What installers say belongs to a person, not into the one line that is printed for a script.
-    subprocess.run(command, check=True, stdout=sys.stderr, env={**os.environ, "PIP_REQUIRE_VIRTUALENV": "0"})
+    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 def main(arguments: list[str]) -> int:
