@@ -31,7 +31,7 @@ class Connections:
     def __init__(self, path: str | Path) -> None:
         self._path = str(path)
         self._pools: dict[int, _Pool] = {}
-        self._finalizer = weakref.finalize(self, _close_own, self._pools)
+        weakref.finalize(self, _close_own, self._pools)
 
     @contextmanager
     def lend(self) -> Iterator[sqlite3.Connection]:
@@ -100,8 +100,8 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:

@@ -164,8 +164,6 @@ class DynamoStore:
         if refused.kind is Refusal.CONDITION:
             failed = failed_conditions(refused.answer)
             return any(isinstance(ops[f.index], Put) and written_by(token, f.attributes) for f in failed)
-        if refused.kind is not Refusal.TOKEN_USED:
-            return False
         # The same token with another clock value in its conditions: what is stored must tell.
         puts = [op for op in ops if isinstance(op, Put)]
         if puts:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from deckhand.domain.errors import ConditionFailed, StorageError, StorageUnavailable
 from deckhand.storage.connections import Connections
-from deckhand.storage.port import Check, Condition, Delete, Item, Key, Op, Page, Presence, Put, Table, check_key
-from deckhand.storage.port import check_ops as check_limits
+from deckhand.storage.port import Delete, Item, Key, Op, Page, Presence, Put, Table, VersionIs, check_key, check_ops
 from deckhand.storage.ranges import key_range
 
 TOKEN_LIFE_S = 600
@@ -83,7 +82,7 @@ class SqliteStore:
         return Page(items, items[-1].sk if len(rows) > len(items) else None)
 
     def write(self, ops: Sequence[Op], *, token: str) -> None:
-        check_limits(ops)
+        check_ops(ops)
         # A single put carries its token in its item, and a delete without a condition can be repeated.
         remembered = len(ops) > 1 or (isinstance(ops[0], Delete) and ops[0].condition is not None)
         with self._transaction() as connection:
@@ -146,8 +145,6 @@ class SqliteStore:
             )
         elif isinstance(op, Delete):
             connection.execute(f"DELETE FROM items WHERE {_AT_KEY}", (op.key.table, op.key.pk, op.key.sk))  # noqa: S608
-        elif not isinstance(op, Check):
-            raise StorageError("Unknown kind of write.")
 
     def _read(self, connection: sqlite3.Connection, key: Key) -> Item | None:
         statement = f"SELECT {_COLUMNS} FROM items WHERE {_AT_KEY} AND {_LIVE}"  # noqa: S608
@@ -186,10 +183,8 @@ class SqliteStore:
                 raise
 
 
-def _holds(condition: Condition, version: int | None) -> bool:
+def _holds(condition: Presence | VersionIs, version: int | None) -> bool:
     """`version` of the live item; None when there is none."""
-    if condition is None:
-        return True
     if isinstance(condition, Presence):
         return (version is None) == (condition is Presence.ABSENT)
     return version == condition.version
