@@ -9,7 +9,9 @@ from deckhand.domain.errors import GatewayError
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model wrote it. `arguments` is the raw text (not always JSON); `extra` are opaque fields of the provider that must go back unchanged (bug case 10)."""
+    """A call as the model wrote it. `arguments` is the raw text (not always JSON); `extra` are opaque fields of the
+    provider that must go back unchanged (bug case 10).
+    """
 
     id: str
     name: str
@@ -37,8 +39,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One step's whole answer. `finish` is the gateway's word or None; `extra` are opaque fields of the message (`reasoning_content`, `reasoning_details`)
-    that the same provider wants back beside the calls (bug case 21). `text` is what a person may see, `reasoning` what they may not."""
+    """One step's whole answer. `finish` is the gateway's word or None; `extra` are opaque fields of the message
+    (`reasoning_content`, `reasoning_details`)
+    that the same provider wants back beside the calls (bug case 21). `text` is what a person may see, `reasoning`
+    what they may not."""
 
     text: str = ""
     reasoning: str = ""
@@ -58,7 +62,8 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """Seconds. `idle` is the longest silence of the gateway (None: no limit), `deadline` what is left of the turn (None: no limit), `ceiling` the hard
+    """Seconds. `idle` is the longest silence of the gateway (None: no limit), `deadline` what is left of the turn
+    (None: no limit), `ceiling` the hard
     end of one call."""
 
     idle: float | None = 180.0
@@ -99,7 +104,8 @@ class ChatGateway(Protocol):
     def stream(self, request: StepRequest) -> AsyncIterator[TextDelta | Answer]:
         """Yields text as it comes and, last, exactly one `Answer`.
 
-        Raises `GatewayFailed`, `GatewayUnreadable`, `GatewayTimeout`, `AllowanceUsedUp`, `ContextFull`, `StepIdle`, `DeadlineReached`, `Filtered`. Retries on its own
+        Raises `GatewayFailed`, `GatewayUnreadable`, `GatewayTimeout`, `AllowanceUsedUp`, `ContextFull`, `StepIdle`,
+        `DeadlineReached`, `Filtered`. Retries on its own
         only while nothing was yielded. Closing the iterator closes the connection.
         """
         ...

@@ -3,9 +3,11 @@
     DeckhandError
     ├── InvalidRequest            the caller sent something that cannot be used
     │   ├── InvalidJson, BodyTooLarge, InvalidMessages, ValidationFailed
-    ├── NotAllowed                Unauthenticated, NotConfigured, Forbidden, OriginNotAllowed
-    ├── NotFound                  UnknownConversation, UnknownManifest, UnknownRow, NoTurnRunning, UnknownRoute
-    ├── Conflict                  TurnRunning, DuplicateId, StaleVersion, IdempotencyMismatch, NotAList, OrderMismatch
+    │   ├── InvalidManifest (InvalidManifestId), RowTooLarge, BadPath
+    ├── NotAllowed                Unauthenticated, NotConfigured
+    ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
+    │                             NoTurnRunning
+    ├── Conflict                  TurnRunning, DuplicateId, NotAList
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
@@ -61,6 +63,27 @@ class ValidationFailed(InvalidRequest):
     sentence = "Some fields are not valid."
 
 
+class InvalidManifest(InvalidRequest):
+    """The manifest's envelope is wrong; `errors` lists every fault."""
+
+    code = "invalid_manifest"
+    sentence = "The manifest cannot be used."
+
+
+class InvalidManifestId(InvalidManifest):
+    code = "invalid_id"
+
+
+class RowTooLarge(InvalidRequest):
+    code = "row_too_large"
+    sentence = "A row may have at most 390,000 bytes."
+
+
+class BadPath(InvalidRequest):
+    code = "bad_path"
+    sentence = "The path cannot be read."
+
+
 class NotAllowed(DeckhandError):
     code = "forbidden"
     sentence = "This is not allowed."
@@ -79,6 +102,11 @@ class NotConfigured(NotAllowed):
 class NotFound(DeckhandError):
     code = "not_found"
     sentence = "There is nothing here."
+
+
+class MethodNotAllowed(NotFound):
+    code = "method_not_allowed"
+    sentence = "This address does not take that method."
 
 
 class UnknownConversation(NotFound):
@@ -111,6 +139,11 @@ class TurnRunning(Conflict):
 class DuplicateId(Conflict):
     code = "duplicate_id"
     sentence = "This id is taken."
+
+
+class NotAList(Conflict):
+    code = "not_a_list"
+    sentence = "The card's data is not a list of rows."
 
 
 class GatewayError(DeckhandError):
@@ -158,7 +191,10 @@ class StorageError(DeckhandError):
 
 
 class ConditionFailed(StorageError):
-    """A conditional write was refused. `index` is the first op that failed, `item` what is stored there now (None when absent or expired)."""
+    """A conditional write was refused.
+
+    `index` is the first op that failed, `item` what is stored there now (None when absent or expired).
+    """
 
     code = "storage_conflict"
     sentence = "The stored item is not as expected."

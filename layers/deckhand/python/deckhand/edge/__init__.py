@@ -1,1 +1,1 @@
-"""HTTP in and out: routes made from operations, authentication, error mapping, server-sent events, the streaming runtime."""
+"""HTTP in and out: routes made from operations, authentication, errors, server-sent events, the runtime."""

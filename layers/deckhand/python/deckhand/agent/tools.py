@@ -1,0 +1,122 @@
+"""The registry's operations as the tools of one turn: run as the caller, through the operations' own checks."""
+
+import asyncio
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from deckhand.agent.chat import ToolCall
+from deckhand.agent.toolbox import ToolNote, ToolResult
+from deckhand.domain.errors import DeckhandError
+from deckhand.domain.json_text import dumps
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Operation
+from deckhand.operations.schema import tool_schema
+
+MAX_RESULT_CHARS = 48_000
+
+
+class OperationTools:
+    """A toolbox over operations. Blocking operations run in threads."""
+
+    def __init__(self, operations: Sequence[Operation], caller: Caller) -> None:
+        self._operations = {operation.name: operation for operation in operations}
+        self._caller = caller
+
+    def definitions(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": operation.name,
+                    "description": operation.description,
+                    "parameters": tool_schema(operation.input),
+                },
+            }
+            for operation in self._operations.values()
+        ]
+
+    def note(self, call: ToolCall) -> ToolNote:
+        operation = self._operations.get(call.name)
+        if operation is None:
+            return ToolNote()
+        return ToolNote(operation.mutates, _card(operation, _arguments(call) or {}), operation.label)
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        operation = self._operations.get(call.name)
+        if operation is None:
+            return _failed("unknown_tool", self._unknown(call.name))
+        arguments = _arguments(call)
+        if arguments is None:
+            return _failed("invalid_arguments", "The arguments are not a JSON object. Send the call again, whole.")
+        try:
+            given = operation.input.model_validate(arguments)
+        except ValidationError as invalid:
+            return _failed("invalid_arguments", _faults(invalid))
+        try:
+            result = await asyncio.to_thread(operation.run, self._caller, given)
+        except DeckhandError as error:
+            return ToolResult(bounded(dumps(error.as_body())), failed=True)
+        card = _card(operation, arguments)
+        changes = ({"id": card, "change": operation.change},) if card and operation.change else ()
+        return ToolResult(bounded(dumps(result)), changes=changes)
+
+    def _unknown(self, name: str) -> str:
+        close = difflib.get_close_matches(name, self._operations, n=3, cutoff=0.5)
+        known = close or list(self._operations)
+        return f"There is no tool {name!r}. {'Close matches' if close else 'The tools are'}: {', '.join(known)}."
+
+
+def bounded(text: str, limit: int = MAX_RESULT_CHARS) -> str:
+    """One cap for all tools (bug case 28): the first part as a JSON object that says how much is shown and how to
+    narrow.
+    """
+    if len(text) <= limit:
+        return text
+    note = "The result was too long. Read a part of it: rows instead of the whole card, or a narrower question."
+    shown = text[: limit - 600]
+    while True:
+        result = dumps(
+            {"truncated": True, "shownChars": len(shown), "totalChars": len(text), "note": note, "part": shown}
+        )
+        if len(result) <= limit:
+            return result
+        # Quotes and backslashes grow when a JSON text is put into a string.
+        shown = shown[: int(len(shown) * 0.9)]
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    """Empty and null arguments are `{}` (bug case 5); anything else that is no object is None."""
+    text = call.arguments.strip()
+    if text in ("", "null"):
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _card(operation: Operation, arguments: Mapping[str, Any]) -> str | None:
+    if operation.card is None:
+        return None
+    value: Any = arguments
+    for name in operation.card.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _faults(invalid: ValidationError) -> str:
+    """One line a field."""
+    lines = [
+        f"{'.'.join(str(part) for part in e['loc']) or 'arguments'}: {e['msg']}"
+        for e in invalid.errors(include_url=False, include_input=False, include_context=False)
+    ]
+    return "\n".join(lines)
+
+
+def _failed(code: str, sentence: str) -> ToolResult:
+    return ToolResult(dumps({"error": sentence, "code": code}), failed=True)

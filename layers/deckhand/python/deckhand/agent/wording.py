@@ -1,0 +1,33 @@
+"""What people read when a turn does not end with a plain answer. Short, kind, and naming the true cause."""
+
+from typing import Literal
+
+CappedBy = Literal["steps", "deadline", "size", "early"]
+
+RESUME: dict[CappedBy, str] = {
+    "steps": "This took more steps than one turn allows, so I stopped here. Say “keep going” and I will carry on.",
+    "deadline": "I stopped here because the time for one turn was over. Say “keep going” and I will carry on.",
+    "size": "The answer was cut off because it grew too long. Say “keep going” for the rest.",
+    "early": "The AI service ended this answer early. Say “keep going” and I will try to finish it.",
+}
+STEP_IDLE = (
+    "The AI service went quiet in the middle of a step, so I stopped waiting. Nothing else changed; please ask again."
+)
+STEP_IDLE_AFTER_TEXT = "The AI service went quiet here, so the answer is not complete."
+EMPTY = "No answer came back this time. Please say it in other words."
+FILTERED = "The AI service’s content filter stopped this answer."
+CUT_CALL = "This call was cut off because the answer grew too long, so it was not run. Send it again in smaller parts."
+NOT_RUN_STOPPED = "This call was not run: the person stopped the turn."
+UNKNOWN_OUTCOME = (
+    "The process ended during this call. Whether it took effect is not known; read before you write again."
+)
+CALL_AS_TEXT = (
+    "You wrote a tool call as plain text, so nothing was run. "
+    "If you meant to call a tool, call it properly now; otherwise answer in plain words."
+)
+CALL_AS_TEXT_FAILED = "The model wrote its tool call as text twice, so nothing was done."
+
+
+def capped(text: str, cause: CappedBy) -> str:
+    """The progress so far, and how to go on."""
+    return f"{text.rstrip()}\n\n{RESUME[cause]}" if text.strip() else RESUME[cause]

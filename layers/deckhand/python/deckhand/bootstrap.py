@@ -1,0 +1,146 @@
+"""The only place where real parts are wired together. Everything is made once a process, on first use."""
+
+import os
+import time
+import uuid
+from functools import cached_property, lru_cache
+
+from deckhand.agent.budget import Budget
+from deckhand.agent.gateway import Endpoint, HttpGateway
+from deckhand.agent.tools import OperationTools
+from deckhand.domain.principal import Principal
+from deckhand.edge.app import App, Route
+from deckhand.edge.auth import Authenticator
+from deckhand.edge.chat import ChatRoutes
+from deckhand.edge.live import EventLoopThread
+from deckhand.edge.operation_routes import routes
+from deckhand.edge.public import public_routes
+from deckhand.edge.request import Request
+from deckhand.edge.secrets import resolve
+from deckhand.edge.telemetry import Telemetry
+from deckhand.operations import conversations
+from deckhand.operations.caller import Caller
+from deckhand.operations.catalog import REGISTRY
+from deckhand.settings import Settings, read_settings
+from deckhand.storage.port import ItemStore, Table
+from deckhand.turns.chat import Chats, ChatSettings
+from deckhand.turns.context import Pace, TurnContext
+
+# A local file costs nothing to write and nothing to look at.
+LOCAL_PACE = Pace(flush_first=0.05, flush_grown=0.05, poll_first=0.03, poll_grown=0.1, watch=0.25)
+
+
+def new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class Parts:
+    """All parts of one process, made from settings."""
+
+    def __init__(self, settings: Settings, *, store: ItemStore | None = None) -> None:
+        self.settings = settings
+        self._given_store = store
+
+    @cached_property
+    def store(self) -> ItemStore:
+        if self._given_store is not None:
+            return self._given_store
+        if self.settings.deckhand_sqlite:
+            from deckhand.storage.sqlite import SqliteStore
+
+            return SqliteStore(self.settings.deckhand_sqlite, now=time.time)
+        from deckhand.storage.dynamodb import DynamoStore, connect
+
+        tables: dict[Table, str] = {
+            "deck": self.settings.deck_table,
+            "turns": self.settings.turns_table,
+            "identity": self.settings.identity_table,
+        }
+        return DynamoStore(connect(endpoint_url=self.settings.dynamodb_endpoint), tables, now=time.time)
+
+    @cached_property
+    def turns(self) -> TurnContext:
+        pace = LOCAL_PACE if self.settings.deckhand_sqlite else Pace()
+        return TurnContext.on(self.store, now=time.time, new_id=new_id, pace=pace)
+
+    @cached_property
+    def gateway(self) -> HttpGateway | None:
+        settings = self.settings
+        if settings.chat_endpoint_url is None:
+            return None
+        key = resolve(settings.chat_api_key.get_secret_value() if settings.chat_api_key else None)
+        endpoint = Endpoint(
+            url=settings.chat_endpoint_url,
+            api_key=key,
+            model=settings.chat_model,
+            prompt_cache=settings.chat_prompt_cache,
+        )
+        return HttpGateway(endpoint, new_id=new_id)
+
+    @cached_property
+    def chats(self) -> Chats | None:
+        settings = self.settings
+        if self.gateway is None:
+            return None
+        return Chats(
+            self.turns,
+            self.gateway,
+            settings=ChatSettings(
+                agent_name=settings.chat_agent_name,
+                base_prompt=settings.health_system_prompt,
+                cache=settings.chat_prompt_cache,
+                window_chars=settings.chat_window_chars,
+                budget=Budget(
+                    steps=settings.chat_max_turns,
+                    idle_s=settings.chat_iter_timeout_ms / 1000 or None,
+                    turn_s=settings.chat_turn_deadline_ms / 1000 or None,
+                ),
+            ),
+            caller_for=lambda principal: self.caller(principal, "chat"),
+            toolbox_for=lambda caller: OperationTools(REGISTRY.tools(), caller),
+            watcher=Telemetry(debug=settings.health_debug),
+            monotonic=time.monotonic,
+        )
+
+    def caller(self, principal: Principal, channel: str) -> Caller:
+        return Caller(
+            principal=principal,
+            channel="chat" if channel == "chat" else "api",
+            store=self.store,
+            now=time.time,
+            new_id=new_id,
+            zone=self.settings.zone,
+        )
+
+    def authenticate(self, request: Request) -> Principal:
+        secret = self.settings.agent_api_token
+        return Authenticator(resolve(secret.get_secret_value() if secret else None)).principal(request)
+
+    def chat_app(self) -> App:
+        settings = self.settings
+        status = {
+            "configured": settings.chat_configured,
+            "agent": {"name": settings.chat_agent_name, "emoji": settings.chat_agent_emoji},
+            "demo": settings.deckhand_demo,
+        }
+        chat = ChatRoutes(
+            context=self.turns,
+            chats=self.chats,
+            thread=EventLoopThread(),
+            authenticate=self.authenticate,
+            status=status,
+        )
+        return App(chat.routes())
+
+    def conversations_app(self) -> App:
+        family = [o for o in REGISTRY.all() if o.run.__module__ == conversations.__name__]
+        made: list[Route] = routes(
+            family, authenticate=self.authenticate, caller=lambda principal: self.caller(principal, "api")
+        )
+        return App([*made, *public_routes(self.settings)])
+
+
+@lru_cache(maxsize=1)
+def parts() -> Parts:
+    """The parts of this process, from its environment."""
+    return Parts(read_settings(os.environ))

@@ -1,0 +1,91 @@
+"""A stored transcript: its header, its messages and the tool exchanges between them."""
+
+from typing import Any, Literal
+
+from deckhand.domain.model import Model
+
+MAX_CONVERSATIONS = 100
+MAX_MESSAGES = 200
+MAX_TITLE = 120
+MAX_TRANSCRIPT_BYTES = 512 * 1024
+
+Role = Literal["user", "assistant"]
+
+
+class Message(Model):
+    """One message. `seq` orders the transcript and is not shown; the marks say how an assistant message came to be."""
+
+    seq: int
+    id: str
+    role: Role
+    content: str
+    created_at: str
+    has_voice: bool | None = None
+    speak: str | None = None
+    capped: bool | None = None
+    interrupted: bool | None = None
+    stopped: bool | None = None
+    followup: dict[str, Any] | None = None
+    tools: list[str] | None = None
+    context: str | None = None
+    """Where in the app the person was; for the model only."""
+
+    def shown(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"seq", "context"})
+
+
+class Call(Model):
+    """A tool call and its result; `result` is None while it runs, and stays so when its process died."""
+
+    id: str
+    name: str
+    arguments: str
+    extra: dict[str, Any] | None = None
+    result: str | None = None
+
+
+class Exchange(Model):
+    """One step's calls. `anchor` is the seq of the newest message when the step ran; `step` orders the exchanges of
+    a turn.
+    """
+
+    anchor: int
+    turn_id: str
+    step: int
+    text: str = ""
+    calls: list[Call]
+    extra: dict[str, Any] | None = None
+
+
+class Header(Model):
+    """What lists show, and where the next message goes. `generation` names the present transcript: replacing it
+    moves the name.
+    """
+
+    id: str
+    title: str | None = None
+    titled_by: Literal["person", "made"] | None = None
+    created_at: str
+    updated_at: str
+    message_count: int = 0
+    next_seq: int = 1
+    generation: str = "0"
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+            "messageCount": self.message_count,
+        }
+
+    def appended(self, count: int, now: str) -> "Header":
+        """The header after `count` more messages."""
+        return self.model_copy(
+            update={
+                "next_seq": self.next_seq + count,
+                "message_count": min(self.message_count + count, MAX_MESSAGES),
+                "updated_at": now,
+            }
+        )

@@ -1,0 +1,85 @@
+"""An HTTP application: routes in, proxy answers out. The outermost place that catches everything."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
+
+from deckhand.domain.errors import DeckhandError, MethodNotAllowed, NotFound
+from deckhand.edge.answer import error_answer, json_answer
+from deckhand.edge.request import Request, read_request
+
+logger = Logger(child=True)
+
+Endpoint = Callable[[Request, Mapping[str, str], Any], "Response[Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`path` with `{name}` for its parts. The endpoint gets the request, the path's parts and the Lambda context."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+
+
+class App:
+    """Powertools resolves the route; errors of ours become their answers, all others a 500 that names the request."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._resolver = APIGatewayRestResolver(strip_prefixes=[])
+        self._methods: dict[str, list[str]] = {}
+        for route in routes:
+            self._methods.setdefault(route.path, []).append(route.method)
+        for route in routes:
+            self._resolver.route(_rule(route.path), method=route.method)(self._guarded(route.endpoint))
+        for path, methods in self._methods.items():
+            for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - set(methods):
+                self._resolver.route(_rule(path), method=method)(self._guarded(_refusing(methods)))
+        self._resolver.not_found(self._guarded(_unknown))
+
+    @property
+    def paths(self) -> Mapping[str, Sequence[str]]:
+        return self._methods
+
+    def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        answer = self._resolver.resolve(dict(event), context)
+        answer.setdefault("multiValueHeaders", {})["X-Request-Id"] = [_request_id(event, context)]
+        return answer
+
+    def _guarded(self, endpoint: Endpoint) -> Callable[..., "Response[Any]"]:
+        def call(*_: Any, **parts: str) -> "Response[Any]":
+            event, context = self._resolver.current_event.raw_event, self._resolver.lambda_context
+            try:
+                return endpoint(read_request(event), parts, context)
+            except DeckhandError as error:
+                return error_answer(error)
+            except Exception:
+                logger.exception("request failed")
+                return json_answer(500, {**DeckhandError().as_body(), "requestId": _request_id(event, context)})
+
+        return call
+
+
+def _rule(path: str) -> str:
+    return path.replace("{", "<").replace("}", ">")
+
+
+def _refusing(methods: Sequence[str]) -> Endpoint:
+    allow = ", ".join(sorted(methods))
+
+    def refuse(*_: Any) -> "Response[Any]":
+        return json_answer(405, MethodNotAllowed().as_body(), {"Allow": allow})
+
+    return refuse
+
+
+def _unknown(*_: Any) -> "Response[Any]":
+    raise NotFound()
+
+
+def _request_id(event: Mapping[str, Any], context: Any) -> str:
+    known = (event.get("requestContext") or {}).get("requestId")
+    return str(known or getattr(context, "aws_request_id", ""))

@@ -1,0 +1,45 @@
+"""The only place that knows HTTP statuses: one for each error code."""
+
+from deckhand.domain.errors import DeckhandError
+
+STATUS: dict[str, int] = {
+    "invalid": 422,
+    "invalid_json": 400,
+    "invalid_messages": 400,
+    "invalid_manifest": 400,
+    "invalid_id": 422,
+    "bad_path": 400,
+    "body_too_large": 413,
+    "row_too_large": 413,
+    "item_too_large": 413,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "unknown_conversation": 404,
+    "unknown_manifest": 404,
+    "no_turn_running": 404,
+    "method_not_allowed": 405,
+    "conflict": 409,
+    "turn_running": 409,
+    "duplicate_id": 409,
+    "not_a_list": 409,
+    "context_full": 422,
+    "allowance_used_up": 429,
+    "gateway_failed": 502,
+    "gateway_unreadable": 500,
+    "gateway_timeout": 504,
+    "chat_not_configured": 503,
+    "not_configured": 503,
+    "storage_failed": 503,
+    "storage_conflict": 503,
+    "turn_lost": 500,
+    "internal": 500,
+}
+
+
+def status_of(code: str) -> int:
+    return STATUS.get(code, 500)
+
+
+def error_status(error: DeckhandError) -> int:
+    return status_of(error.code)

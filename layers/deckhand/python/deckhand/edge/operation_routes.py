@@ -1,0 +1,69 @@
+"""HTTP routes made from the registry."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from deckhand.domain.errors import ValidationFailed
+from deckhand.domain.principal import Principal
+from deckhand.edge.answer import json_answer
+from deckhand.edge.app import Route
+from deckhand.edge.request import Request
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, Operation
+
+
+def routes(
+    operations: Iterable[Operation],
+    *,
+    authenticate: Callable[[Request], Principal],
+    caller: Callable[[Principal], Caller],
+) -> list[Route]:
+    """One route for each operation that is exposed over HTTP."""
+    return [
+        Route(operation.http.method, operation.http.path, _endpoint(operation, operation.http, authenticate, caller))
+        for operation in operations
+        if operation.http is not None
+    ]
+
+
+def _endpoint(
+    operation: Operation,
+    http: Http,
+    authenticate: Callable[[Request], Principal],
+    caller: Callable[[Principal], Caller],
+) -> Callable[[Request, Mapping[str, str], Any], Any]:
+    def endpoint(request: Request, parts: Mapping[str, str], _: Any) -> Any:
+        principal = authenticate(request)
+        given = validated(operation.input, _fields(http, request, parts))
+        return json_answer(http.status, operation.run(caller(principal), given))
+
+    return endpoint
+
+
+def _fields(http: Http, request: Request, parts: Mapping[str, str]) -> dict[str, Any]:
+    """The union of path, query and body; the path wins nothing, as a name may stand in one of them only."""
+    if http.method in ("GET", "DELETE"):
+        fields: dict[str, Any] = dict(request.query)
+    elif http.body is not None:
+        fields = {http.body: request.json(http.limit)}
+    else:
+        fields = request.json_object(http.limit) if request.body else {}
+    named = {name: parts[name] for name in re.findall(r"{(\w+)}", http.path)}
+    if clash := sorted(set(fields) & set(named)):
+        raise ValidationFailed(errors=[{"path": name, "message": "is given by the path"} for name in clash])
+    return {**fields, **named}
+
+
+def validated(model: type[BaseModel], fields: Mapping[str, Any]) -> BaseModel:
+    """Raises `ValidationFailed` with every fault."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as invalid:
+        faults = [
+            {"path": ".".join(str(part) for part in e["loc"]), "message": e["msg"]}
+            for e in invalid.errors(include_url=False, include_input=False)
+        ]
+        raise ValidationFailed(errors=faults) from None

@@ -1,0 +1,19 @@
+"""What anybody may ask: whether the service is alive, and how its agent is called."""
+
+from typing import Any
+
+from deckhand.edge.answer import json_answer
+from deckhand.edge.app import Route
+from deckhand.settings import Settings
+
+
+def public_routes(settings: Settings) -> list[Route]:
+    agent = {"name": settings.chat_agent_name, "emoji": settings.chat_agent_emoji}
+
+    def healthz(*_: Any) -> Any:
+        return json_answer(200, {"ok": True})
+
+    def instance(*_: Any) -> Any:
+        return json_answer(200, {"name": "Deckhand", "chatAgent": agent, "demo": settings.deckhand_demo})
+
+    return [Route("GET", "/healthz", healthz), Route("GET", "/api/instance", instance)]

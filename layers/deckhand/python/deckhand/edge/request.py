@@ -1,0 +1,65 @@
+"""One form of request, whatever front door it came through (bug case 55)."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deckhand.domain import json_text
+from deckhand.domain.errors import BodyTooLarge, InvalidJson, InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`headers` have lower-case names; `body` is what was sent, decoded from base64 where the front door encoded it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+    request_id: str
+
+    def json(self, limit: int) -> Any:
+        """The body as JSON. Raises `BodyTooLarge` over `limit` bytes, then `InvalidJson`."""
+        if len(self.body) > limit:
+            raise BodyTooLarge()
+        return json_text.loads(self.body)
+
+    def json_object(self, limit: int) -> dict[str, Any]:
+        value = self.json(limit)
+        if not isinstance(value, dict):
+            raise InvalidJson("The body must be a JSON object.")
+        return value
+
+
+def read_request(event: Mapping[str, Any]) -> Request:
+    """From a REST (v1) or an HTTP API / Function URL (v2) proxy event."""
+    context = event.get("requestContext") or {}
+    http = context.get("http") or {}
+    headers = {name.lower(): str(value) for name, value in (event.get("headers") or {}).items() if value is not None}
+    for name, values in (event.get("multiValueHeaders") or {}).items():
+        if values:
+            headers.setdefault(name.lower(), ", ".join(str(value) for value in values))
+    return Request(
+        method=event.get("httpMethod") or http.get("method", "GET"),
+        path=event.get("path") or event.get("rawPath", "/"),
+        headers=headers,
+        query=dict(event.get("queryStringParameters") or {}),
+        body=_body(event),
+        request_id=str(context.get("requestId", "")),
+    )
+
+
+def _body(event: Mapping[str, Any]) -> bytes:
+    body = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        try:
+            return str(body).encode()
+        except UnicodeEncodeError:
+            raise InvalidJson() from None
+    try:
+        return base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidRequest("The body is not valid base64.") from None

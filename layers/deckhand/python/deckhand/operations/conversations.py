@@ -1,0 +1,194 @@
+"""Conversations: list, create, read, rename, replace, delete."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from deckhand.domain.conversation import (
+    MAX_CONVERSATIONS,
+    MAX_MESSAGES,
+    MAX_TITLE,
+    MAX_TRANSCRIPT_BYTES,
+    Header,
+    Message,
+)
+from deckhand.domain.errors import BodyTooLarge, ConditionFailed, StorageUnavailable, TurnRunning
+from deckhand.domain.times import iso
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+from deckhand.storage.conversations import StoredHeader
+
+ATTEMPTS = 20
+# A transcript's JSON may be longer than its texts; the texts are measured after parsing.
+TRANSCRIPT_BODY = 2 * MAX_TRANSCRIPT_BYTES
+
+
+class Given(BaseModel):
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=False)
+
+
+class GivenMessage(BaseModel):
+    """A message as a client keeps it; what the server makes itself (`id`, `createdAt`, marks) is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class Nothing(Given):
+    pass
+
+
+class ConversationId(Given):
+    id: str
+
+
+class NewConversation(Given):
+    title: str | None = Field(default=None, max_length=MAX_TITLE)
+    messages: list[GivenMessage] = Field(default_factory=list)
+
+
+class Rename(Given):
+    id: str
+    title: str | None = Field(max_length=MAX_TITLE)
+
+
+class Transcript(Given):
+    id: str
+    messages: list[GivenMessage]
+
+    @field_validator("messages")
+    @classmethod
+    def _newest(cls, messages: list[GivenMessage]) -> list[GivenMessage]:
+        return messages[-MAX_MESSAGES:]
+
+
+@operation(summary="List conversations", input=Nothing, http=Http("GET", "/api/conversations"))
+def list_conversations(caller: Caller, _: Nothing) -> dict[str, Any]:
+    """`{conversations: [{id, title, createdAt, updatedAt, messageCount}]}`, newest activity first, at most 100."""
+    headers = caller.conversations.headers(caller.owner)[:MAX_CONVERSATIONS]
+    return {"conversations": [stored.header.summary() for stored in headers]}
+
+
+@operation(
+    summary="Start a conversation",
+    input=NewConversation,
+    mutates=True,
+    http=Http("POST", "/api/conversations", status=201, limit=TRANSCRIPT_BODY),
+)
+def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any]:
+    """`{conversation}`. The 101st removes the least recently active one that has no running turn. Raises
+    `BodyTooLarge`.
+    """
+    now = iso(caller.now())
+    messages = _messages(caller, given.messages[-MAX_MESSAGES:], now)
+    title = (given.title or "").strip() or None
+    header = Header(
+        id=caller.new_id(),
+        title=title,
+        titled_by="person" if title else None,
+        created_at=now,
+        updated_at=now,
+        message_count=len(messages),
+        next_seq=len(messages) + 1,
+        generation=caller.new_id(),
+    )
+    caller.conversations.create(caller.owner, header, messages, token=caller.new_id())
+    _make_room(caller, keep=header.id)
+    return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
+
+
+@operation(summary="Read a conversation", input=ConversationId, http=Http("GET", "/api/conversations/{id}"))
+def read_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]:
+    """`{conversation: {..., messages}}`. Raises `UnknownConversation`."""
+    header = caller.conversations.find(caller.owner, given.id).header
+    messages = caller.conversations.messages(caller.owner, header)
+    return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
+
+
+@operation(summary="Rename a conversation", input=Rename, mutates=True, http=Http("PATCH", "/api/conversations/{id}"))
+def rename_conversation(caller: Caller, given: Rename) -> dict[str, Any]:
+    """`{ok}`. A blank title makes it untitled. Raises `UnknownConversation`."""
+    title = (given.title or "").strip() or None
+    for _ in range(ATTEMPTS):
+        stored = caller.conversations.find(caller.owner, given.id)
+        header = stored.header.model_copy(update={"title": title, "titled_by": "person" if title else None})
+        try:
+            caller.conversations.move(caller.owner, header, after=stored, token=caller.new_id())
+        except ConditionFailed:
+            continue
+        return {"ok": True}
+    raise StorageUnavailable()
+
+
+@operation(
+    summary="Replace a conversation's messages",
+    input=Transcript,
+    mutates=True,
+    http=Http("PUT", "/api/conversations/{id}/messages", limit=TRANSCRIPT_BODY),
+)
+def replace_messages(caller: Caller, given: Transcript) -> dict[str, Any]:
+    """`{ok}`. The newest 200 are kept. Raises `UnknownConversation`, `TurnRunning`, `BodyTooLarge`."""
+    for _ in range(ATTEMPTS):
+        stored = caller.conversations.find(caller.owner, given.id)
+        _refuse_while_running(caller, given.id)
+        now = iso(caller.now())
+        messages = _messages(caller, given.messages, now)
+        header = stored.header.model_copy(
+            update={
+                "message_count": len(messages),
+                "next_seq": len(messages) + 1,
+                "updated_at": now,
+                "generation": caller.new_id(),
+            }
+        )
+        try:
+            caller.conversations.replace(caller.owner, header, messages, after=stored, token=caller.new_id())
+        except ConditionFailed:
+            continue
+        return {"ok": True}
+    raise StorageUnavailable()
+
+
+@operation(
+    summary="Delete a conversation", input=ConversationId, mutates=True, http=Http("DELETE", "/api/conversations/{id}")
+)
+def delete_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]:
+    """`{ok}`. A running turn is stopped and leaves nothing. Raises `UnknownConversation`."""
+    _forget(caller, caller.conversations.find(caller.owner, given.id))
+    return {"ok": True}
+
+
+def _forget(caller: Caller, stored: StoredHeader) -> None:
+    """The header goes first: nothing can be appended then. Its turn finds its head gone and ends."""
+    caller.conversations.forget(caller.owner, stored, token=caller.new_id())
+    caller.turns.forget(caller.owner, stored.header.id)
+
+
+def _make_room(caller: Caller, *, keep: str) -> None:
+    headers = caller.conversations.headers(caller.owner)
+    for stored in reversed(headers):
+        if len(headers) <= MAX_CONVERSATIONS:
+            return
+        if stored.header.id != keep and not _running(caller, stored.header.id):
+            _forget(caller, stored)
+            headers.remove(stored)
+
+
+def _running(caller: Caller, conversation: str) -> str | None:
+    stored = caller.turns.head(caller.owner, conversation)
+    return stored.head.turn_id if stored is not None and stored.head.running(caller.now()) else None
+
+
+def _refuse_while_running(caller: Caller, conversation: str) -> None:
+    if (turn_id := _running(caller, conversation)) is not None:
+        raise TurnRunning(turnId=turn_id)
+
+
+def _messages(caller: Caller, given: list[GivenMessage], now: str) -> list[Message]:
+    if sum(len(message.content.encode()) for message in given) > MAX_TRANSCRIPT_BYTES:
+        raise BodyTooLarge()
+    return [
+        Message(seq=seq, id=caller.new_id(), role=message.role, content=message.content, created_at=now)
+        for seq, message in enumerate(given, start=1)
+    ]

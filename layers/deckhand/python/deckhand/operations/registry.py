@@ -1,0 +1,115 @@
+"""The one registry: an operation is declared once, and routes, tools and documents are made from it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from deckhand.operations.caller import Caller
+
+Input = TypeVar("Input", bound=BaseModel)
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Where an operation is reached over HTTP.
+
+    Fields named in `path` come from it; the others from the query (GET, DELETE) or the JSON body. `body` names the one
+    field that is the whole body. `limit` is the largest body in bytes.
+    """
+
+    method: Method
+    path: str
+    status: int = 200
+    body: str | None = None
+    limit: int = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`summary` is for people, `description` for the model. `card` names the input field that holds a card's id;
+    `label` makes the progress line
+    of a call from its arguments; `change` says what a success did to that card."""
+
+    name: str
+    summary: str
+    description: str
+    input: type[BaseModel]
+    run: Callable[[Caller, Any], Any]
+    http: Http | None = None
+    agent: bool = False
+    mutates: bool = False
+    destructive: bool = False
+    card: str | None = None
+    change: Literal["created", "changed", "removed"] | None = None
+    label: str | None = None
+
+
+class Registry:
+    """Raises `ValueError` at import for a name, or a method and path, that is taken."""
+
+    def __init__(self) -> None:
+        self._operations: dict[str, Operation] = {}
+
+    def __iter__(self) -> Iterable[Operation]:
+        return iter(self._operations.values())
+
+    def add(self, operation: Operation) -> None:
+        if operation.name in self._operations:
+            raise ValueError(f"operation {operation.name} is declared twice")
+        route = operation.http and (operation.http.method, operation.http.path)
+        if route and any(o.http and (o.http.method, o.http.path) == route for o in self._operations.values()):
+            raise ValueError(f"route {route} is declared twice")
+        self._operations[operation.name] = operation
+
+    def find(self, name: str) -> Operation | None:
+        return self._operations.get(name)
+
+    def all(self) -> list[Operation]:
+        return list(self._operations.values())
+
+    def tools(self) -> list[Operation]:
+        """What a model may be offered, in the fixed order of declaration."""
+        return [operation for operation in self._operations.values() if operation.agent]
+
+
+REGISTRY = Registry()
+
+
+def operation(
+    *,
+    summary: str,
+    input: type[Input],
+    description: str = "",
+    http: Http | None = None,
+    agent: bool = False,
+    mutates: bool = False,
+    destructive: bool = False,
+    card: str | None = None,
+    change: Literal["created", "changed", "removed"] | None = None,
+    label: str | None = None,
+) -> Callable[[Callable[[Caller, Input], Any]], Callable[[Caller, Input], Any]]:
+    """Declares the decorated function, under its own name, as an operation."""
+
+    def declare(run: Callable[[Caller, Input], Any]) -> Callable[[Caller, Input], Any]:
+        REGISTRY.add(
+            Operation(
+                name=run.__name__,
+                summary=summary,
+                description=description or summary,
+                input=input,
+                run=run,
+                http=http,
+                agent=agent,
+                mutates=mutates,
+                destructive=destructive,
+                card=card,
+                change=change,
+                label=label,
+            )
+        )
+        return run
+
+    return declare

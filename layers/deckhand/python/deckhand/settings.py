@@ -1,0 +1,94 @@
+"""Settings from the environment, typed, read once. Every bad value is named at once; secrets may be
+`ssm:<parameter>`.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+
+from deckhand.domain.times import zone
+
+SECRETS = ("CHAT_API_KEY", "AGENT_API_TOKEN", "CHAT_GATEWAY_TOKEN")
+
+
+class SettingsError(Exception):
+    """The environment cannot be used; the message names every variable at fault and never a value."""
+
+
+class Settings(BaseModel):
+    """Field names are the environment's names in lower case. An empty variable counts as unset."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    chat_endpoint_url: str | None = None
+    chat_api_key: SecretStr | None = None
+    chat_model: str = ""
+    health_system_prompt: str | None = None
+    chat_agent_name: str = "Chat"
+    chat_agent_emoji: str = "💬"
+    chat_max_turns: int = Field(default=36, ge=1)
+    chat_iter_timeout_ms: int = Field(default=180_000, ge=0)
+    chat_turn_deadline_ms: int = Field(default=720_000, ge=0)
+    chat_prompt_cache: bool = True
+    chat_window_chars: int = Field(default=24_000, ge=1)
+    health_debug: bool = False
+    agent_api_token: SecretStr | None = None
+
+    deckhand_tz: str = "UTC"
+    deckhand_sqlite: str | None = None
+    deckhand_demo: bool = False
+    deck_table: str = "deck"
+    turns_table: str = "turns"
+    identity_table: str = "identity"
+    dynamodb_endpoint: str | None = None
+    response_mode: Literal["stream", "buffer"] = "buffer"
+
+    @field_validator("deckhand_tz")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        zone(name)
+        return name
+
+    @field_validator("chat_endpoint_url")
+    @classmethod
+    def _http_url(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return url
+
+    @model_validator(mode="before")
+    @classmethod
+    def _legacy_gateway(cls, given: Any) -> Any:
+        """`CHAT_GATEWAY_*` compose the canonical variables while those are unset."""
+        if not isinstance(given, dict) or "chat_endpoint_url" in given or "chat_gateway_host" not in given:
+            return given
+        secure = str(given.get("chat_gateway_tls", "")).lower() in ("1", "true", "yes")
+        port = f":{given['chat_gateway_port']}" if "chat_gateway_port" in given else ""
+        composed = {
+            "chat_endpoint_url": f"{'https' if secure else 'http'}://{given['chat_gateway_host']}{port}/v1/chat/completions",
+            "chat_api_key": given.get("chat_gateway_token"),
+            "chat_model": given.get("chat_gateway_model", ""),
+        }
+        return {**composed, **given}
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return zone(self.deckhand_tz)
+
+    @property
+    def chat_configured(self) -> bool:
+        return self.chat_endpoint_url is not None
+
+
+def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Raises `SettingsError` with every name at fault."""
+    source = os.environ if environment is None else environment
+    given = {name.lower(): value for name, value in source.items() if value != ""}
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as invalid:
+        faults = [f"{str(e['loc'][0]).upper()} ({e['msg']})" for e in invalid.errors() if e["loc"]]
+        raise SettingsError("These settings cannot be used: " + "; ".join(faults)) from None

@@ -1,0 +1,195 @@
+"""Chat turns as callers start them: what is sent to the model is put together here, and the run is handed to the
+recorder.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from deckhand.agent.budget import Budget
+from deckhand.agent.chat import ChatGateway
+from deckhand.agent.history import joined, transcript
+from deckhand.agent.loop import Job, Loop, StopFlag
+from deckhand.agent.outcome import Outcome, Step
+from deckhand.agent.prompt import Surroundings, system_messages
+from deckhand.agent.toolbox import Toolbox
+from deckhand.agent.window import newest_that_fit, replayed
+from deckhand.domain.cards import first_line
+from deckhand.domain.conversation import Exchange, Message
+from deckhand.domain.errors import DeckhandError
+from deckhand.domain.events import Event
+from deckhand.domain.principal import Principal
+from deckhand.domain.times import local
+from deckhand.operations.caller import Caller
+from deckhand.turns.context import TurnContext
+from deckhand.turns.recorder import Recorder
+from deckhand.turns.reply import ending
+from deckhand.turns.start import Turn, start_turn
+
+EXCHANGES_READ = 60
+SHORTER = 3
+"""A history that does not fit is cut to a third, without replayed tool exchanges."""
+
+logger = logging.getLogger(__name__)
+
+Publish = Callable[[int | None, Event], None]
+Run = Callable[[Publish], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """`base_prompt` None: the built-in one. Times in seconds."""
+
+    agent_name: str
+    base_prompt: str | None
+    cache: bool
+    window_chars: int
+    budget: Budget
+
+
+class Watcher(Protocol):
+    """Told of each step and of the end of a turn, for logs and metrics."""
+
+    def step(self, turn_id: str, step: Step) -> None: ...
+
+    def ended(self, turn_id: str, outcome: Outcome) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWish:
+    """What a caller asks for. `messages` are `(role, content)`; `time_left` is what the process has, in seconds."""
+
+    messages: Sequence[tuple[Literal["user", "assistant"], str]]
+    voice: bool = False
+    viewed_card: str | None = None
+    page: str | None = None
+    time_left: float | None = None
+
+
+class Chats:
+    """Starts turns. `caller_for` makes the caller that the tools of a turn run as."""
+
+    def __init__(
+        self,
+        context: TurnContext,
+        gateway: ChatGateway,
+        *,
+        settings: ChatSettings,
+        caller_for: Callable[[Principal], Caller],
+        toolbox_for: Callable[[Caller], Toolbox],
+        watcher: Watcher,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._context, self._gateway, self._settings = context, gateway, settings
+        self._caller_for, self._toolbox_for = caller_for, toolbox_for
+        self._watcher, self._monotonic = watcher, monotonic
+
+    def start(self, principal: Principal, conversation: str, wish: TurnWish) -> tuple[Turn, Run]:
+        """Takes the conversation's lock; the returned run does the turn. Raises what `start_turn` raises."""
+        texts = [content for _, content in wish.messages]
+        turn = start_turn(self._context, principal, conversation, texts, page=wish.page)
+        return turn, lambda publish: self._run_stored(principal, turn, wish, publish)
+
+    def client_transcript(self, principal: Principal, wish: TurnWish) -> Run:
+        """A turn over the client's own transcript: nothing is stored, no lock, no ids."""
+        return lambda publish: self._run_unstored(principal, wish, publish)
+
+    # -- with a conversation
+
+    async def _run_stored(self, principal: Principal, turn: Turn, wish: TurnWish, publish: Publish) -> None:
+        recorder = Recorder(
+            self._context,
+            turn,
+            publish=lambda numbered: publish(numbered.id, numbered.event),
+            on_step=lambda step: self._watcher.step(turn.id, step),
+            voice=wish.voice,
+        )
+        outcome = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop))
+        if outcome is not None:
+            self._watcher.ended(turn.id, outcome)
+
+    async def _stored_loop(self, principal: Principal, turn: Turn, wish: TurnWish, stop: StopFlag) -> Loop:
+        caller = self._caller_for(principal)
+        messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
+        job = Job(
+            system=system,
+            history=transcript(messages, exchanges),
+            shorter=lambda: transcript(newest_that_fit(reversed(messages), self._settings.window_chars // SHORTER), []),
+            turn_id=turn.id,
+            anchor=turn.head.head.anchor,
+            voice=wish.voice,
+            cache=self._settings.cache,
+        )
+        return self._loop(caller, job, wish, stop)
+
+    def _read(
+        self, caller: Caller, turn: Turn, wish: TurnWish
+    ) -> tuple[list[Message], list[Exchange], list[dict[str, Any]]]:
+        header = turn.header.header
+        newest = self._context.conversations.newest_messages(turn.owner, header)
+        messages = newest_that_fit(newest, self._settings.window_chars)
+        found = self._context.conversations.newest_exchanges(turn.owner, header, EXCHANGES_READ)
+        return messages, replayed(found), self._system(caller, wish)
+
+    # -- without one
+
+    async def _run_unstored(self, principal: Principal, wish: TurnWish, publish: Publish) -> None:
+        caller = self._caller_for(principal)
+        try:
+            system = await asyncio.to_thread(self._system, caller, wish)
+            history = joined({"role": role, "content": content} for role, content in _with_page(wish))
+            job = Job(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
+            loop = self._loop(caller, replace(job, voice=wish.voice), wish, StopFlag())
+            outcome = None
+            async for item in loop.run():
+                if isinstance(item, Event):
+                    publish(None, item)
+                elif isinstance(item, Step):
+                    self._watcher.step("", item)
+                elif isinstance(item, Outcome):
+                    outcome = item
+        except Exception:
+            logger.exception("turn failed")
+            outcome = Outcome(status="failed", text="", error=DeckhandError())
+        outcome = outcome or Outcome(status="failed", text="", error=DeckhandError())
+        end = ending(outcome, voice=wish.voice, ids={})
+        publish(None, end.closing)
+        publish(None, Event("done", {"status": end.status}))
+        self._watcher.ended("", outcome)
+
+    # -- both
+
+    def _loop(self, caller: Caller, job: Job, wish: TurnWish, stop: StopFlag) -> Loop:
+        budget = self._settings.budget
+        if wish.time_left is not None:
+            budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
+        return Loop(self._gateway, self._toolbox_for(caller), budget, job, stop=stop, clock=self._monotonic)
+
+    def _system(self, caller: Caller, wish: TurnWish) -> list[dict[str, Any]]:
+        cards = []
+        focus = None
+        for card in caller.cards.all():
+            meta = card.manifest["meta"]
+            label = f"{meta['emoji']} {meta['label']}" if isinstance(meta.get("emoji"), str) else str(meta["label"])
+            cards.append((card.id, label, first_line(card.manifest.get("description", ""), 120)))
+            if card.id == wish.viewed_card:
+                focus = (card.id, label)
+        around = Surroundings(
+            agent_name=self._settings.agent_name,
+            base=self._settings.base_prompt,
+            cards=cards,
+            now=local(caller.now(), caller.zone),
+            focus=focus,
+            voice=wish.voice,
+        )
+        return system_messages(around, cache=self._settings.cache)
+
+
+def _with_page(wish: TurnWish) -> list[tuple[str, str]]:
+    messages: list[tuple[str, str]] = [(role, content) for role, content in wish.messages]
+    if wish.page:
+        role, content = messages[-1]
+        messages[-1] = (role, f"{content}\n\n[{wish.page}]")
+    return messages

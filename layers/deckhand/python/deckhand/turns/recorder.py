@@ -1,0 +1,304 @@
+"""Recording a run: numbers the events, hands each at once to whoever listens here, writes them to the log in
+batches, keeps the lease.
+
+The recorder is not tied to its listener: a client that goes away changes nothing.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from deckhand.agent.loop import Loop, StopFlag
+from deckhand.agent.outcome import Outcome, Step
+from deckhand.domain.conversation import Exchange
+from deckhand.domain.errors import ConditionFailed, DeckhandError, StorageError
+from deckhand.domain.events import Event
+from deckhand.domain.turn import LEASE_S, MAX_EVENTS, RENEW_S
+from deckhand.storage.conversations import put_exchange
+from deckhand.storage.port import Op
+from deckhand.storage.turns import Numbered, StoredHead, check_head
+from deckhand.turns.context import TurnContext
+from deckhand.turns.finish import Finish, LeaseLost, StopWon, finish_turn
+from deckhand.turns.reply import Ending, ending, gone_events
+from deckhand.turns.start import Turn
+
+FLUSH_BYTES = 3 * 1024
+GROWTH_PER_BATCH_S = 0.025
+FINISH_RETRY_S = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Log:
+    """Events that wait to be written, and where the written ones are."""
+
+    last_id: int
+    waiting: list[Numbered] = field(default_factory=list)
+    waiting_bytes: int = 0
+    written: deque[tuple[int, int]] = field(default_factory=deque)
+    kept: int = 0
+    batches: int = 0
+    urgent: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Recorder:
+    """Drives one turn to its end. `publish` gets every event as it is made, in order, on the event loop's thread."""
+
+    def __init__(
+        self,
+        context: TurnContext,
+        turn: Turn,
+        *,
+        publish: Callable[[Numbered], None],
+        on_step: Callable[[Step], None],
+        voice: bool,
+    ) -> None:
+        self._context, self._turn, self._publish, self._on_step, self._voice = context, turn, publish, on_step, voice
+        self._head: StoredHead = turn.head
+        self._log = _Log(last_id=turn.head.head.last_event_id)
+        self._stop = StopFlag()
+        self._phase, self._steps = "thinking", 0
+        self._shown: list[str] = []
+        self._ending = False
+        self._moving = asyncio.Lock()
+
+    @property
+    def stop(self) -> StopFlag:
+        return self._stop
+
+    async def run(self, prepare: Callable[[], Coroutine[Any, Any, Loop]]) -> Outcome | None:
+        """Runs the loop and finishes the turn. None when the turn was lost to somebody else on the way; nothing is
+        written then.
+        """
+        helpers = [asyncio.create_task(self._keep_log()), asyncio.create_task(self._keep_lease())]
+        main = asyncio.create_task(self._record(prepare))
+        try:
+            await asyncio.wait([main, *helpers], return_when=asyncio.FIRST_COMPLETED)
+            if not main.done():
+                # A keeper ends only when the lease is gone.
+                raise LeaseLost()
+            outcome = main.result()
+            # Let go, not cancelled: a batch that a thread is still writing must not land behind the finish.
+            self._ending = True
+            self._log.urgent.set()
+            await helpers[0]
+            helpers[1].cancel()
+            return await self._finish(outcome)
+        except LeaseLost:
+            logger.warning("lease lost")
+            await self._tell_gone()
+            return None
+        finally:
+            for task in (main, *helpers):
+                task.cancel()
+            await asyncio.gather(main, *helpers, return_exceptions=True)
+
+    # -- the run
+
+    async def _record(self, prepare: Callable[[], Coroutine[Any, Any, Loop]]) -> Outcome:
+        """A fault of ours ends the turn as failed, with what was shown kept; it never leaves a turn without an end."""
+        try:
+            return await self._drive(await prepare())
+        except LeaseLost:
+            raise
+        except Exception:
+            logger.exception("turn failed")
+            return Outcome(status="failed", text="".join(self._shown), error=DeckhandError(), steps=self._steps)
+
+    async def _drive(self, loop: Loop) -> Outcome:
+        outcome: Outcome | None = None
+        async for item in loop.run():
+            if isinstance(item, Event):
+                self._emit(item)
+            elif isinstance(item, Exchange):
+                await self._store_exchange(item)
+            elif isinstance(item, Step):
+                self._on_step(item)
+            else:
+                outcome = item
+        if outcome is None:
+            raise DeckhandError()
+        return outcome
+
+    def _emit(self, event: Event) -> None:
+        log = self._log
+        log.last_id += 1
+        numbered = Numbered(log.last_id, event)
+        self._publish(numbered)
+        log.waiting.append(numbered)
+        if event.name == "token":
+            self._shown.append(event.data["text"])
+            log.waiting_bytes += len(event.data["text"]) + 3
+        else:
+            if event.name == "status":
+                self._phase = event.data["phase"]
+                self._steps += self._phase == "thinking"
+            elif event.name == "reset":
+                self._shown.clear()
+            log.urgent.set()
+        if log.waiting_bytes >= FLUSH_BYTES:
+            log.urgent.set()
+
+    async def _store_exchange(self, exchange: Exchange) -> None:
+        """Only while the turn is ours: a lost process must not add to the transcript."""
+        async with self._moving:
+            for _ in range(10):
+                ops: list[Op] = [
+                    *put_exchange(self._turn.owner, self._turn.header.header, exchange),
+                    check_head(self._turn.owner, self._turn.conversation, self._head),
+                ]
+                try:
+                    await asyncio.to_thread(self._context.store.write, ops, token=self._context.new_id())
+                    return
+                except ConditionFailed:
+                    await self._look()
+        raise LeaseLost()
+
+    # -- the log
+
+    async def _keep_log(self) -> None:
+        log, pace = self._log, self._context.pace
+        while not self._ending:
+            interval = min(pace.flush_grown, pace.flush_first + GROWTH_PER_BATCH_S * log.batches)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(log.urgent.wait(), interval)
+            log.urgent.clear()
+            if log.waiting and not self._ending:
+                await self._flush()
+
+    async def _flush(self) -> None:
+        self._check_clock()
+        log = self._log
+        batch, log.waiting, log.waiting_bytes = log.waiting, [], 0
+        try:
+            await asyncio.to_thread(
+                self._context.turns.append,
+                self._turn.owner,
+                self._turn.conversation,
+                batch,
+                self._context.now(),
+                token=self._context.new_id(),
+            )
+        except StorageError:
+            # Kept for the next try; the lease decides for how long.
+            logger.warning("event batch not written", exc_info=True)
+            log.waiting = batch + log.waiting
+            return
+        log.batches += 1
+        log.written.append((batch[0].id, len(batch)))
+        log.kept += len(batch)
+        await self._drop_head()
+
+    async def _drop_head(self) -> None:
+        """The log keeps the newest 5,000 events."""
+        log = self._log
+        dropped: list[int] = []
+        while log.written and log.kept - log.written[0][1] >= MAX_EVENTS:
+            first, count = log.written.popleft()
+            log.kept -= count
+            dropped.append(first)
+        if dropped:
+            await asyncio.to_thread(
+                self._context.turns.forget_events, self._turn.owner, self._turn.conversation, dropped[0], dropped[-1]
+            )
+
+    # -- the lease
+
+    def _check_clock(self) -> None:
+        if self._context.now() >= self._head.head.lease_until:
+            raise LeaseLost()
+
+    async def _keep_lease(self) -> None:
+        while True:
+            await asyncio.sleep(self._context.pace.watch)
+            self._check_clock()
+            async with self._moving:
+                try:
+                    await self._look()
+                    if self._context.now() >= self._head.head.lease_until - (LEASE_S - RENEW_S):
+                        await self._renew()
+                except ConditionFailed:
+                    continue
+                except StorageError:
+                    logger.warning("lease not renewed", exc_info=True)
+
+    async def _look(self) -> None:
+        """Reads the head: whether it is still ours, and whether a stop was asked for."""
+        found = await asyncio.to_thread(self._context.turns.head, self._turn.owner, self._turn.conversation)
+        if found is None or found.head.turn_id != self._turn.id or found.head.status is not None:
+            raise LeaseLost()
+        self._head = found
+        if found.head.stop:
+            self._stop.set()
+
+    async def _renew(self) -> None:
+        head = self._head.head.renewed(
+            self._context.now(), last_event_id=self._log.last_id, steps=self._steps, phase=self._phase
+        )
+        self._head = await asyncio.to_thread(
+            self._context.turns.move,
+            self._turn.owner,
+            self._turn.conversation,
+            head,
+            after=self._head,
+            token=self._context.new_id(),
+        )
+
+    # -- the end
+
+    async def _finish(self, outcome: Outcome) -> Outcome:
+        """Tried until it is written, stopped or lost; an answer is not thrown away for a store that is slow to answer."""
+        message_id = self._context.new_id()
+        while True:
+            self._check_clock()
+            finish = Finish(
+                ending=self._ending(outcome, message_id),
+                message_id=message_id,
+                unwritten=tuple(self._log.waiting),
+                last_id=self._log.last_id,
+                steps=self._steps,
+                make_done=self._done,
+            )
+            try:
+                closing = await asyncio.to_thread(finish_turn, self._context, self._turn, self._head, finish)
+                break
+            except StorageError:
+                logger.warning("finish not written", exc_info=True)
+                await asyncio.sleep(FINISH_RETRY_S)
+            except StopWon as won:
+                self._head = won.head
+                outcome = Outcome(
+                    status="stopped",
+                    text="" if self._voice else outcome.text,
+                    usage=outcome.usage,
+                    model=outcome.model,
+                    steps=outcome.steps,
+                )
+        for numbered in closing:
+            self._publish(numbered)
+        return outcome
+
+    def _ending(self, outcome: Outcome, message_id: str) -> Ending:
+        ids = {"conversationId": self._turn.conversation, "messageId": message_id, "turnId": self._turn.id}
+        return ending(outcome, voice=self._voice, ids=ids)
+
+    def _done(self, end: Ending) -> Event:
+        return Event("done", {"conversationId": self._turn.conversation, "turnId": self._turn.id, "status": end.status})
+
+    async def _tell_gone(self) -> None:
+        """Last words to a listener here when the turn is not ours any more; nothing is stored."""
+        try:
+            found = await asyncio.to_thread(self._context.turns.head, self._turn.owner, self._turn.conversation)
+        except StorageError:
+            found = self._head
+        if found is None:
+            # A batch may have been written behind the deletion.
+            await asyncio.to_thread(self._context.turns.forget, self._turn.owner, self._turn.conversation)
+        for event in gone_events(self._turn.conversation, self._turn.id, deleted=found is None):
+            self._log.last_id += 1
+            self._publish(Numbered(self._log.last_id, event))

@@ -1,0 +1,109 @@
+"""Reattaching: the log from a cursor on, event by event as it was, then live until `done`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from deckhand.domain.errors import UnknownConversation
+from deckhand.domain.events import reset
+from deckhand.domain.turn import LINGER_S, Head
+from deckhand.storage.conversations import Owner
+from deckhand.storage.turns import Numbered
+from deckhand.turns.context import TurnContext
+from deckhand.turns.lost import close_lost
+from deckhand.turns.reply import gone_events
+
+FOREIGN_CURSOR_WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A turn that there is something to tell of, and the id to go on after."""
+
+    owner: Owner
+    conversation: str
+    head: Head
+    after: int
+
+
+def attach(context: TurnContext, owner: Owner, conversation: str, after: int) -> Attachment | None:
+    """None when there is nothing to tell: unknown, never ran, ended over 30 s ago, or ended and wholly seen."""
+    try:
+        context.conversations.find(owner, conversation)
+    except UnknownConversation:
+        return None
+    stored = context.turns.head(owner, conversation)
+    if stored is not None and stored.head.lost(context.now()):
+        close_lost(context, owner, conversation, stored)
+        stored = context.turns.head(owner, conversation)
+    if stored is None:
+        return None
+    head = stored.head
+    long_ago = head.finished_at is not None and context.now() - head.finished_at > LINGER_S
+    if long_ago or (head.status is not None and after >= head.last_event_id):
+        return None
+    return Attachment(owner, conversation, head, after)
+
+
+async def replay(context: TurnContext, attachment: Attachment) -> AsyncIterator[Numbered]:
+    """The events after the cursor, ending with `done`. Events that the log no longer has are announced by a `reset`."""
+    owner, conversation, start = attachment.owner, attachment.conversation, attachment.head.first_event_id
+    cursor = max(attachment.after, start - 1)
+    if attachment.after >= start and await _foreign(context, attachment):
+        cursor = start - 1
+        yield Numbered(cursor, reset())
+    pause, ended = context.pace.poll_first, False
+    while True:
+        found = await asyncio.to_thread(context.turns.events, owner, conversation, after=cursor, start=start)
+        if found and _head_is_gone(found[0], cursor):
+            yield Numbered(found[0].id - 1, reset())
+        for numbered in found:
+            yield numbered
+            cursor = numbered.id
+            if numbered.event.name == "done":
+                return
+        if found:
+            pause = context.pace.poll_first
+        elif ended:
+            break
+        else:
+            # Read the log once more after the end was seen: it may have been written between the two reads.
+            ended = await asyncio.to_thread(_ended, context, attachment)
+            if not ended:
+                await asyncio.sleep(pause)
+                pause = min(context.pace.poll_grown, pause * 1.5)
+    deleted = await asyncio.to_thread(context.turns.head, owner, conversation) is None
+    for event in gone_events(conversation, attachment.head.turn_id, deleted=deleted):
+        cursor += 1
+        yield Numbered(cursor, event)
+
+
+def _head_is_gone(first: Numbered, cursor: int) -> bool:
+    """Ids jump where the log was cut to its newest events, and before the last words of a lost turn."""
+    return first.id > cursor + 1 and first.event.name not in ("error", "stopped")
+
+
+async def _foreign(context: TurnContext, attachment: Attachment) -> bool:
+    """Whether the cursor is ahead of the log for longer than a log that is being written may lag."""
+    waited = 0.0
+    while True:
+        stored = await asyncio.to_thread(context.turns.head, attachment.owner, attachment.conversation)
+        last = await asyncio.to_thread(
+            context.turns.last_event_id, attachment.owner, attachment.conversation, attachment.head.first_event_id
+        )
+        known = max(last, stored.head.last_event_id if stored else 0)
+        if attachment.after <= known:
+            return False
+        if waited >= FOREIGN_CURSOR_WAIT_S:
+            return True
+        await asyncio.sleep(context.pace.poll_first)
+        waited += context.pace.poll_first
+
+
+def _ended(context: TurnContext, attachment: Attachment) -> bool:
+    """Whether nothing more will be written to the log. Closes the turn when it is lost."""
+    stored = context.turns.head(attachment.owner, attachment.conversation)
+    if stored is not None and stored.head.lost(context.now()):
+        close_lost(context, attachment.owner, attachment.conversation, stored)
+        return False
+    return stored is None or stored.head.turn_id != attachment.head.turn_id or stored.head.status is not None
