@@ -95,7 +95,9 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Two processes that make the file at once collide here, and SQLite's busy timeout does not cover that."""
+    """Processes that make the file at once collide here (one in thirty when six did), and SQLite's busy timeout does
+    not cover that.
+    """
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
