@@ -1,9 +1,8 @@
 """The storage port: few verbs on small items, and every limit of DynamoDB as a rule of its own.
 
 An item is `(table, pk, sk, version, expires, body)`. `body` is JSON text that is handed back byte for byte. Limits
-are checked here, before
-an engine is called, so that no engine can hide them. Sizes and quotas: DynamoDB developer guide, "Service, account,
-and table quotas".
+are checked here, before an engine is called, so that no engine can hide them. Sizes and quotas: DynamoDB developer
+guide, "Service, account, and table quotas".
 """
 
 from collections.abc import Sequence
@@ -131,9 +130,12 @@ class ItemStore(Protocol):
         """One put or delete, or 1 to 100 ops on different keys as one transaction, all or nothing.
 
         `token` names this write (unique a write, the same when it is repeated): a repeat whose first try was applied
-        succeeds and changes nothing
-        (bug case 47). Raises `ConditionFailed` (index of the op, the item that is there), `ItemTooLarge`,
-        `StorageUnavailable`.
+        succeeds and changes nothing (bug case 47). A transaction or a conditional delete is known for ten minutes; a
+        single put as long as no other write replaced its item; a delete without a condition is just made again. A
+        new attempt after `ConditionFailed` is another write and takes a new token.
+
+        Raises `ConditionFailed` (index of the op, the item that is there), `ItemTooLarge`, `StorageUnavailable`, and
+        `StorageError` for keys, counts or texts that no engine takes.
         """
         ...
 
