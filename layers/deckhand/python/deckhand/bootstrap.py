@@ -4,6 +4,7 @@ import os
 import time
 import uuid
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from deckhand.agent.budget import Budget
 from deckhand.agent.gateway import Endpoint, HttpGateway
@@ -18,13 +19,19 @@ from deckhand.edge.public import public_routes
 from deckhand.edge.request import Request
 from deckhand.edge.secrets import resolve
 from deckhand.edge.telemetry import Telemetry
-from deckhand.operations import conversations
+from deckhand.operations import conversations, history, search
 from deckhand.operations.caller import Caller
 from deckhand.operations.catalog import REGISTRY
 from deckhand.settings import Settings, read_settings
 from deckhand.storage.port import ItemStore, Table
+from deckhand.storage.queue import JobQueue
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
+
+CONVERSATIONS = {family.__name__ for family in (conversations, search, history)}
+
+if TYPE_CHECKING:
+    from deckhand.edge.jobs import JobWorker
 
 # A local file costs nothing to write and nothing to look at.
 LOCAL_PACE = Pace(flush_first=0.05, flush_grown=0.05, poll_first=0.03, poll_grown=0.1, watch=0.25)
@@ -61,7 +68,17 @@ class Parts:
     @cached_property
     def turns(self) -> TurnContext:
         pace = LOCAL_PACE if self.settings.deckhand_sqlite else Pace()
-        return TurnContext.on(self.store, now=time.time, new_id=new_id, pace=pace)
+        return TurnContext.on(self.store, now=time.time, new_id=new_id, jobs=self.jobs, pace=pace)
+
+    @cached_property
+    def jobs(self) -> JobQueue:
+        if self.settings.deckhand_sqlite:
+            from deckhand.storage.sqlite_queue import SqliteQueue
+
+            return SqliteQueue(self.settings.deckhand_sqlite, now=time.time)
+        from deckhand.storage.sqs import SqsQueue
+
+        return SqsQueue(self.settings.jobs_queue_url, endpoint=self.settings.sqs_endpoint)
 
     @cached_property
     def gateway(self) -> HttpGateway | None:
@@ -132,8 +149,13 @@ class Parts:
         )
         return App(chat.routes())
 
+    def job_worker(self) -> "JobWorker":
+        from deckhand.edge.jobs import JobWorker
+
+        return JobWorker(context=self.turns, chats=self.chats, gateway=self.gateway, thread=EventLoopThread())
+
     def conversations_app(self) -> App:
-        family = [o for o in REGISTRY.all() if o.run.__module__ == conversations.__name__]
+        family = [o for o in REGISTRY.all() if o.run.__module__ in CONVERSATIONS]
         made: list[Route] = routes(
             family, authenticate=self.authenticate, caller=lambda principal: self.caller(principal, "api")
         )

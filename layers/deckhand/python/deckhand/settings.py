@@ -44,6 +44,8 @@ class Settings(BaseModel):
     turns_table: str = "turns"
     identity_table: str = "identity"
     dynamodb_endpoint: str | None = None
+    jobs_queue_url: str = ""
+    sqs_endpoint: str | None = None
     response_mode: Literal["stream", "buffer"] = "buffer"
 
     @field_validator("deckhand_tz")

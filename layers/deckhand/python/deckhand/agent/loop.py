@@ -56,7 +56,7 @@ class StopFlag:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Plan:
     """Everything a run needs. `shorter` gives a shorter history once, when the gateway says that the context is
     full.
     """
@@ -96,14 +96,14 @@ class Loop:
         gateway: ChatGateway,
         toolbox: Toolbox,
         budget: Budget,
-        job: Job,
+        plan: Plan,
         *,
         stop: StopFlag,
         clock: Callable[[], float],
     ) -> None:
-        self._gateway, self._toolbox, self._budget, self._job = gateway, toolbox, budget, job
+        self._gateway, self._toolbox, self._budget, self._plan = gateway, toolbox, budget, plan
         self._stop, self._clock, self._began = stop, clock, clock()
-        self._at = _Progress(messages=list(job.history))
+        self._at = _Progress(messages=list(plan.history))
 
     async def run(self) -> AsyncIterator[LoopItem]:
         """Yields events, steps and exchanges as they happen and, last, exactly one `Outcome`."""
@@ -143,13 +143,13 @@ class Loop:
         if self._at.shortened or self._at.shown:
             raise ContextFull()
         self._at.shortened = True
-        self._at.messages[: len(self._job.history)] = self._job.shorter()
+        self._at.messages[: len(self._plan.history)] = self._plan.shorter()
 
     # -- one call of the model
 
     async def _call_model(self) -> AsyncIterator[Event | Answer | Step]:
         request = StepRequest(
-            messages=[*self._job.system, *(marked(self._at.messages) if self._job.cache else self._at.messages)],
+            messages=[*self._plan.system, *(marked(self._at.messages) if self._plan.cache else self._at.messages)],
             tools=self._toolbox.definitions(),
             limits=self._budget.step_limits(self._clock() - self._began),
         )
@@ -159,7 +159,7 @@ class Loop:
                 if isinstance(item, TextDelta):
                     times.first()
                     self._at.shown += item.text
-                    if not self._job.voice:
+                    if not self._plan.voice:
                         yield token(item.text)
                 else:
                     self._at.usage = _sum(self._at.usage, item.usage)
@@ -199,14 +199,14 @@ class Loop:
         if self._at.cut_calls > MAX_CUT_CALLS:
             yield self._capped("size", answer.text)
             return
-        if self._at.shown and not self._job.voice:
+        if self._at.shown and not self._plan.voice:
             yield reset()
         results = [ToolResult(_error("cut_off", wording.CUT_CALL), failed=True) for _ in answer.calls]
         yield self._close(self._exchange(answer), results)
 
     async def _call_as_text(self, answer: Answer) -> AsyncIterator[LoopItem]:
         """Never run from text: asked once for a real call, then given up (bug case 9)."""
-        if self._at.shown and not self._job.voice:
+        if self._at.shown and not self._plan.voice:
             yield reset()
         self._at.shown = ""
         self._at.text_calls += 1
@@ -218,7 +218,7 @@ class Loop:
         ]
 
     async def _run_calls(self, answer: Answer) -> AsyncIterator[LoopItem]:
-        if self._at.shown and not self._job.voice:
+        if self._at.shown and not self._plan.voice:
             yield reset()
         if answer.text.strip():
             self._at.preamble = answer.text
@@ -261,8 +261,8 @@ class Loop:
             for call in answer.calls
         ]
         return Exchange(
-            anchor=self._job.anchor,
-            turn_id=self._job.turn_id,
+            anchor=self._plan.anchor,
+            turn_id=self._plan.turn_id,
             step=self._at.step,
             text=answer.text,
             calls=calls,
@@ -307,10 +307,10 @@ class Loop:
         return self._reply(text, capped_by=cause)
 
     def _stopped(self) -> Outcome:
-        return self._outcome(status="stopped", text="" if self._job.voice else self._at.shown)
+        return self._outcome(status="stopped", text="" if self._plan.voice else self._at.shown)
 
     def _failed(self, error: DeckhandError) -> Outcome:
-        shown = "" if self._job.voice else self._at.shown
+        shown = "" if self._plan.voice else self._at.shown
         if isinstance(error, StepIdle):
             if shown.strip():
                 return self._reply(f"{shown.rstrip()}\n\n{wording.STEP_IDLE_AFTER_TEXT}", interrupted=True)

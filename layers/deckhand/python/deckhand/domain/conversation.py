@@ -2,11 +2,14 @@
 
 from typing import Any, Literal
 
+from deckhand.domain.job import Actor
 from deckhand.domain.model import Model
 
 MAX_CONVERSATIONS = 100
 MAX_MESSAGES = 200
 MAX_TITLE = 120
+MAX_QUEUED = 20
+FIRST_WORDS_CHARS = 60
 MAX_TRANSCRIPT_BYTES = 512 * 1024
 
 Role = Literal["user", "assistant"]
@@ -57,6 +60,13 @@ class Exchange(Model):
     extra: dict[str, Any] | None = None
 
 
+class Queued(Model):
+    """A message that came while a turn was running. `seq` of the message is given when its turn starts."""
+
+    message: Message
+    actor: Actor
+
+
 class Header(Model):
     """What lists show, and where the next message goes. `generation` names the present transcript: replacing it
     moves the name.
@@ -70,11 +80,16 @@ class Header(Model):
     message_count: int = 0
     next_seq: int = 1
     generation: str = "0"
+    first_words: str | None = None
+    """Stands for the title until one is made."""
+    queued: int = 0
+    """Messages that wait for a turn of their own."""
+    next_queued: int = 1
 
     def summary(self) -> dict[str, Any]:
         return {
             "id": self.id,
-            "title": self.title,
+            "title": self.title or self.first_words,
             "createdAt": self.created_at,
             "updatedAt": self.updated_at,
             "messageCount": self.message_count,
@@ -89,3 +104,12 @@ class Header(Model):
                 "updated_at": now,
             }
         )
+
+
+def first_words(text: str) -> str:
+    """The beginning of a message on one line, cut at a word, at most 60 characters."""
+    line = " ".join(text.split())
+    if len(line) <= FIRST_WORDS_CHARS:
+        return line
+    cut = line[: FIRST_WORDS_CHARS - 1]
+    return f"{cut.rsplit(' ', 1)[0] if ' ' in cut else cut}…"

@@ -7,7 +7,7 @@
     ├── NotAllowed                Unauthenticated, NotConfigured
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
     │                             NoTurnRunning
-    ├── Conflict                  TurnRunning, DuplicateId, NotAList
+    ├── Conflict                  TurnRunning, IdempotencyMismatch, DuplicateId, NotAList
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
@@ -134,6 +134,11 @@ class TurnRunning(Conflict):
 
     code = "turn_running"
     sentence = "A turn is already running in this conversation."
+
+
+class IdempotencyMismatch(Conflict):
+    code = "idempotency_mismatch"
+    sentence = "This Idempotency-Key was used with another body."
 
 
 class DuplicateId(Conflict):

@@ -33,7 +33,6 @@ class Head(Model):
     last_event_id: int
     anchor: int
     """Seq of the newest message that the turn answers."""
-    user: str = ""
     stop: bool = False
     steps: int = 0
     phase: str = "thinking"
@@ -71,14 +70,13 @@ class Head(Model):
         )
 
 
-def next_head(previous: Head | None, *, turn_id: str, principal: str, user: str, anchor: int, now: float) -> Head:
+def next_head(previous: Head | None, *, turn_id: str, principal: str, anchor: int, now: float) -> Head:
     """The head of a new turn. The caller made sure that the previous one has ended."""
     last = previous.last_event_id if previous else 0
     return Head(
         turn_id=turn_id,
         fence=(previous.fence if previous else 0) + 1,
         principal=principal,
-        user=user,
         started_at=now,
         lease_until=now + LEASE_S,
         first_event_id=last + 1,

@@ -6,17 +6,21 @@ from typing import Any
 from deckhand.domain.errors import ChatNotConfigured, TurnLost
 from deckhand.domain.events import Event
 from deckhand.domain.principal import Principal
+from deckhand.domain.times import iso
 from deckhand.edge.answer import json_answer, no_content, stream_answer
 from deckhand.edge.app import Route
 from deckhand.edge.chat_request import ChatRequest, PageContext, read_chat_request
 from deckhand.edge.errors import status_of
 from deckhand.edge.live import EventLoopThread, Live, Publish, Told
 from deckhand.edge.request import Request
+from deckhand.storage.conversations import Owner
 from deckhand.turns.chat import Chats, TurnWish
 from deckhand.turns.context import TurnContext
+from deckhand.turns.idempotency import Claimed, claim
 from deckhand.turns.replay import Attachment, attach, replay
-from deckhand.turns.start import owner_of
+from deckhand.turns.start import NewTurn, owner_of
 from deckhand.turns.stop import stop_turn
+from deckhand.turns.sweep import running_turns
 
 # Kept for the finish when the platform ends the process.
 FINISH_MARGIN_S = 10.0
@@ -41,6 +45,7 @@ class ChatRoutes:
         return [
             Route("POST", "/api/chat", self._post),
             Route("GET", "/api/chat/status", self._get_status),
+            Route("GET", "/api/chat/turns", self._running),
             Route("GET", "/api/chat/turn/{conversationId}", self._reattach),
             Route("DELETE", "/api/chat/turn/{conversationId}", self._stop),
         ]
@@ -53,8 +58,28 @@ class ChatRoutes:
             run = self._configured().client_transcript(principal, wish)
             return self._answer(Live(self._thread, run), wanted, turn_id=None)
         self._context.conversations.find(owner_of(principal), wanted.conversation)
-        turn, run = self._configured().start(principal, wanted.conversation, wish)
+        chats, key = self._configured(), request.headers.get("idempotency-key")
+        new = NewTurn(
+            principal=principal,
+            conversation=wanted.conversation,
+            texts=[content for _, content in wanted.messages],
+            page=wish.page,
+            claim=None if key is None else claim(principal, key, request.body),
+        )
+        started = chats.start(new, wish, on_busy=wanted.on_busy)
+        if isinstance(started, Claimed):
+            return self._join(owner_of(principal), started, wanted)
+        turn, run = started
         return self._answer(Live(self._thread, run), wanted, turn_id=turn.id)
+
+    def _join(self, owner: Owner, known: Claimed, wanted: ChatRequest) -> Any:
+        """The answer of a turn that was started before, from its start, or what was said of a queued message."""
+        if known.turn_id is None:
+            queued = {"queued": True, "conversationId": known.conversation, "messageId": known.message_id}
+            return json_answer(202, queued)
+        attachment = Attachment(owner, known.conversation, known.turn_id, known.first_event_id, after=0)
+        live = Live(self._thread, lambda publish: _tell(self._context, attachment, publish))
+        return self._answer(live, wanted, turn_id=known.turn_id)
 
     def _configured(self) -> Chats:
         if self._chats is None:
@@ -68,10 +93,26 @@ class ChatRoutes:
         self._authenticate(request)
         return json_answer(200, self._status)
 
+    def _running(self, request: Request, *_: Any) -> Any:
+        principal = self._authenticate(request)
+        found = running_turns(self._context, principal.tenant, None if principal.role == "owner" else principal.user)
+        turns = [
+            {
+                "conversationId": entry.conversation,
+                "turnId": head.turn_id,
+                "startedAt": iso(head.started_at),
+                "steps": head.steps,
+                "phase": head.phase,
+                "principal": head.principal,
+            }
+            for entry, head in found
+        ]
+        return json_answer(200, {"turns": turns})
+
     def _reattach(self, request: Request, parts: Mapping[str, str], _: Any) -> Any:
         principal = self._authenticate(request)
         after = _cursor(request)
-        attachment = attach(self._context, owner_of(principal), parts["conversationId"], after)
+        attachment = attach(self._context, principal, parts["conversationId"], after)
         if attachment is None:
             return no_content()
         return stream_answer(Live(self._thread, lambda publish: _tell(self._context, attachment, publish)))

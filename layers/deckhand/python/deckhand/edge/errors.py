@@ -21,6 +21,7 @@ STATUS: dict[str, int] = {
     "method_not_allowed": 405,
     "conflict": 409,
     "turn_running": 409,
+    "idempotency_mismatch": 422,
     "duplicate_id": 409,
     "not_a_list": 409,
     "context_full": 422,

@@ -11,12 +11,14 @@ from deckhand.domain.conversation import (
     MAX_TRANSCRIPT_BYTES,
     Header,
     Message,
+    first_words,
 )
-from deckhand.domain.errors import BodyTooLarge, ConditionFailed, StorageUnavailable, TurnRunning
+from deckhand.domain.errors import BodyTooLarge, ConditionFailed, NotFound, StorageUnavailable, TurnRunning
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.conversations import StoredHeader
+from deckhand.storage.history import History
 
 ATTEMPTS = 20
 # A transcript's JSON may be longer than its texts; the texts are measured after parsing.
@@ -46,6 +48,7 @@ class ConversationId(Given):
 class NewConversation(Given):
     title: str | None = Field(default=None, max_length=MAX_TITLE)
     messages: list[GivenMessage] = Field(default_factory=list)
+    fromHistory: bool = Field(default=False, description="Take over the single transcript, once.")
 
 
 class Rename(Given):
@@ -77,11 +80,13 @@ def list_conversations(caller: Caller, _: Nothing) -> dict[str, Any]:
     http=Http("POST", "/api/conversations", status=201, limit=TRANSCRIPT_BODY),
 )
 def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any]:
-    """`{conversation}`. The 101st removes the least recently active one that has no running turn. Raises
-    `BodyTooLarge`.
+    """`{conversation}`. The 101st removes the least recently active one that has no running turn.
+
+    Raises `BodyTooLarge`, and `NotFound` when there is no single transcript (any more) to take over.
     """
     now = iso(caller.now())
-    messages = _messages(caller, given.messages[-MAX_MESSAGES:], now)
+    texts = _from_history(caller) if given.fromHistory else given.messages
+    messages = _messages(caller, texts[-MAX_MESSAGES:], now)
     title = (given.title or "").strip() or None
     header = Header(
         id=caller.new_id(),
@@ -92,8 +97,11 @@ def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any
         message_count=len(messages),
         next_seq=len(messages) + 1,
         generation=caller.new_id(),
+        first_words=next((first_words(m.content) for m in messages if m.role == "user"), None),
     )
     caller.conversations.create(caller.owner, header, messages, token=caller.new_id())
+    if given.fromHistory:
+        History(caller.store).remove(caller.owner, token=caller.new_id())
     _make_room(caller, keep=header.id)
     return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
 
@@ -102,8 +110,11 @@ def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any
 def read_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]:
     """`{conversation: {..., messages}}`. Raises `UnknownConversation`."""
     header = caller.conversations.find(caller.owner, given.id).header
-    messages = caller.conversations.messages(caller.owner, header)
-    return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
+    shown = [message.shown() for message in caller.conversations.messages(caller.owner, header)]
+    if header.queued:
+        waiting = caller.conversations.queue(caller.owner, given.id)
+        shown += [{**one.queued.message.shown(), "queued": True} for one in waiting]
+    return {"conversation": {**header.summary(), "messages": shown}}
 
 
 @operation(summary="Rename a conversation", input=Rename, mutates=True, http=Http("PATCH", "/api/conversations/{id}"))
@@ -112,7 +123,8 @@ def rename_conversation(caller: Caller, given: Rename) -> dict[str, Any]:
     title = (given.title or "").strip() or None
     for _ in range(ATTEMPTS):
         stored = caller.conversations.find(caller.owner, given.id)
-        header = stored.header.model_copy(update={"title": title, "titled_by": "person" if title else None})
+        untitled = {} if title else {"first_words": None}
+        header = stored.header.model_copy(update={"title": title, "titled_by": "person" if title else None, **untitled})
         try:
             caller.conversations.move(caller.owner, header, after=stored, token=caller.new_id())
         except ConditionFailed:
@@ -140,6 +152,7 @@ def replace_messages(caller: Caller, given: Transcript) -> dict[str, Any]:
                 "next_seq": len(messages) + 1,
                 "updated_at": now,
                 "generation": caller.new_id(),
+                "first_words": next((first_words(m.content) for m in messages if m.role == "user"), None),
             }
         )
         try:
@@ -183,6 +196,18 @@ def _running(caller: Caller, conversation: str) -> str | None:
 def _refuse_while_running(caller: Caller, conversation: str) -> None:
     if (turn_id := _running(caller, conversation)) is not None:
         raise TurnRunning(turnId=turn_id)
+
+
+def _from_history(caller: Caller) -> list[GivenMessage]:
+    """The messages of the single transcript that a conversation can hold."""
+    kept = []
+    for message in History(caller.store).read(caller.owner):
+        role, content = message.get("role"), message.get("content")
+        if role in ("user", "assistant") and isinstance(content, str):
+            kept.append(GivenMessage(role=role, content=content))
+    if not kept:
+        raise NotFound("There is no earlier transcript to take over.")
+    return kept
 
 
 def _messages(caller: Caller, given: list[GivenMessage], now: str) -> list[Message]:

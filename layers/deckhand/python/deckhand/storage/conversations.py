@@ -4,17 +4,19 @@ conversation.
     deck  <tenant>#u#<user>   conv#<id>                          header
     deck  <tenant>#conv#<id>  m#<generation>#<seq>               message
     deck  <tenant>#conv#<id>  x#<generation>#<anchor>#<step>     tool exchange
+    deck  <tenant>#conv#<id>  q#<number>                         message that waits for its turn
 
 A transcript that is replaced is written under a new generation, and the header's pointer moves in one write:
 readers never see a mix.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from deckhand.domain.conversation import MAX_MESSAGES, Exchange, Header, Message
+from deckhand.domain.conversation import MAX_MESSAGES, Exchange, Header, Message, Queued
 from deckhand.domain.errors import UnknownConversation
-from deckhand.storage.parts import join, split
+from deckhand.storage.parts import MARK, join, split
 from deckhand.storage.port import ABSENT, Condition, Delete, Item, ItemStore, Key, Op, Put, VersionIs
 
 # Messages read at once while a window is filled; most windows need no second page.
@@ -66,6 +68,19 @@ def put_exchange(owner: Owner, header: Header, exchange: Exchange) -> list[Put]:
     return [Put(part) for part in split(Item("deck", transcript_pk(owner, header.id), sk, exchange.to_json()))]
 
 
+def put_queued(owner: Owner, conversation: str, number: int, queued: Queued) -> list[Put]:
+    item = Item("deck", transcript_pk(owner, conversation), f"q#{number:010d}", queued.to_json())
+    return [Put(part, ABSENT) for part in split(item)]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A queued message and the items that it is stored in."""
+
+    queued: Queued
+    keys: tuple[Key, ...]
+
+
 class Conversations:
     """Reads and the writes that concern conversations alone. Blocking. Raises `UnknownConversation` and storage
     errors.
@@ -90,6 +105,10 @@ class Conversations:
         """The newest 200, oldest first."""
         items = self._items(owner, header, "m")
         return [Message.model_validate_json(item.body) for item in items][-MAX_MESSAGES:]
+
+    def texts(self, owner: Owner, header: Header) -> list[str]:
+        """The contents of the newest 200 messages, and nothing else of them: what a search reads."""
+        return [json.loads(item.body)["content"] for item in self._items(owner, header, "m")[-MAX_MESSAGES:]]
 
     def newest_messages(self, owner: Owner, header: Header) -> Iterator[Message]:
         """Newest first, in pages, so that a reader who needs few pays for few."""
@@ -117,6 +136,17 @@ class Conversations:
             "deck", transcript_pk(owner, header.id), prefix=f"x#{header.generation}#", backwards=True, limit=limit
         )
         return [Exchange.model_validate_json(item.body) for item in join(reversed(page.items))]
+
+    def queue(self, owner: Owner, conversation: str) -> list[Waiting]:
+        """The messages that wait, in the order in which they came."""
+        items = self._store.query("deck", transcript_pk(owner, conversation), prefix="q#").items
+        return [
+            Waiting(
+                Queued.model_validate_json(whole.body),
+                tuple(Key(item.table, item.pk, item.sk) for item in items if item.sk.partition(MARK)[0] == whole.sk),
+            )
+            for whole in join(items)
+        ]
 
     def create(self, owner: Owner, header: Header, messages: Sequence[Message], *, token: str) -> None:
         """Messages first: they are not reachable before the header is there."""

@@ -2,6 +2,7 @@
 
     turns  <tenant>#conv#<id>  head         lock and state of the newest turn
     turns  <tenant>#conv#<id>  e#<event id> a batch of events, named by its first
+    turns  <tenant>#running    <id>         the turns that run, and the conversations with queued messages
 
 Event ids rise for the life of the conversation, so one partition holds the logs of all its turns in order, a turn is a
 range of it, and deleting a conversation finds every log. A batch is `[[id, "token", [texts]], [id, name, data], …]`:
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 
 from deckhand.domain.events import Event
 from deckhand.domain.json_text import dumps
+from deckhand.domain.model import Model
 from deckhand.domain.turn import Head
 from deckhand.storage.conversations import Owner, transcript_pk
 from deckhand.storage.parts import MARK, join, split
@@ -88,6 +90,25 @@ def unpack(body: str) -> Iterator[Numbered]:
             yield Numbered(first, Event(name, data))
 
 
+class Running(Model):
+    """Where a running turn is found without knowing its conversation."""
+
+    conversation: str
+    user: str
+    turn_id: str
+    started_at: float
+
+
+def running_key(owner: Owner, conversation: str) -> Key:
+    return Key("turns", f"{owner.tenant}#running", conversation)
+
+
+def put_running(owner: Owner, conversation: str, head: Head) -> Put:
+    key = running_key(owner, conversation)
+    entry = Running(conversation=conversation, user=owner.user, turn_id=head.turn_id, started_at=head.started_at)
+    return Put(Item(key.table, key.pk, key.sk, entry.to_json(), expires=int(head.started_at) + LOG_LIFE_S))
+
+
 class Turns:
     """Blocking. All reads are strongly consistent."""
 
@@ -139,8 +160,14 @@ class Turns:
         items = self._store.query("turns", pk, after=_just_before(f"e#{first:012d}"), before=f"e#{last + 1:012d}").items
         self._store.delete_many([Key("turns", pk, item.sk) for item in items])
 
+    def running(self, tenant: str) -> list[Running]:
+        """The entries of one tenant; some may have ended or been lost, their heads say."""
+        items = self._store.query("turns", f"{tenant}#running").items
+        return [Running.model_validate_json(item.body) for item in items]
+
     def forget(self, owner: Owner, conversation: str) -> None:
-        """Removes head and logs."""
+        """Removes head, logs and the entry among the running ones."""
+        self._store.delete_many([running_key(owner, conversation)])
         pk = transcript_pk(owner, conversation)
         self._store.delete_many([Key("turns", pk, item.sk) for item in self._store.query("turns", pk).items])
 

@@ -5,34 +5,47 @@ recorder.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from deckhand.agent.budget import Budget
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.history import joined, transcript
-from deckhand.agent.loop import Job, Loop, StopFlag
+from deckhand.agent.loop import Loop, Plan, StopFlag
 from deckhand.agent.outcome import Outcome, Step
 from deckhand.agent.prompt import Surroundings, system_messages
 from deckhand.agent.toolbox import Toolbox
 from deckhand.agent.window import newest_that_fit, replayed
 from deckhand.domain.cards import first_line
-from deckhand.domain.conversation import Exchange, Message
-from deckhand.domain.errors import DeckhandError
+from deckhand.domain.conversation import Exchange, Header, Message
+from deckhand.domain.errors import DeckhandError, StorageError
 from deckhand.domain.events import Event
+from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Principal
 from deckhand.domain.times import local
 from deckhand.operations.caller import Caller
+from deckhand.storage.conversations import Owner
 from deckhand.turns.context import TurnContext
+from deckhand.turns.idempotency import Claimed
+from deckhand.turns.interrupt import interrupt_and_start
+from deckhand.turns.queued import start_or_queue, wake_queue
 from deckhand.turns.recorder import Recorder
 from deckhand.turns.reply import ending
-from deckhand.turns.start import Turn, start_turn
+from deckhand.turns.start import NewTurn, Turn, start_queued, start_turn
 
 EXCHANGES_READ = 60
 SHORTER = 3
 """A history that does not fit is cut to a third, without replayed tool exchanges."""
 
 logger = logging.getLogger(__name__)
+
+OnBusy = Literal["reject", "interrupt", "enqueue"]
+_STARTS: dict[OnBusy, Callable[[TurnContext, NewTurn], Turn | Claimed]] = {
+    "reject": start_turn,
+    "interrupt": interrupt_and_start,
+    "enqueue": start_or_queue,
+}
 
 Publish = Callable[[int | None, Event], None]
 Run = Callable[[Publish], Coroutine[Any, Any, None]]
@@ -86,11 +99,25 @@ class Chats:
         self._caller_for, self._toolbox_for = caller_for, toolbox_for
         self._watcher, self._monotonic = watcher, monotonic
 
-    def start(self, principal: Principal, conversation: str, wish: TurnWish) -> tuple[Turn, Run]:
-        """Takes the conversation's lock; the returned run does the turn. Raises what `start_turn` raises."""
-        texts = [content for _, content in wish.messages]
-        turn = start_turn(self._context, principal, conversation, texts, page=wish.page)
-        return turn, lambda publish: self._run_stored(principal, turn, wish, publish)
+    def start(self, wanted: NewTurn, wish: TurnWish, *, on_busy: OnBusy = "reject") -> tuple[Turn, Run] | Claimed:
+        """Takes the conversation's lock; the returned run does the turn. A `Claimed` names the turn, or the queued
+        message, that the
+        request stands for instead. Raises what `start_turn` raises."""
+        turn = _STARTS[on_busy](self._context, wanted)
+        if isinstance(turn, Claimed):
+            return turn
+        return turn, lambda publish: self._run_stored(wanted.principal, turn, wish, publish)
+
+    async def run_queued(self, owner: Owner, conversation: str, *, time_left: float | None) -> bool:
+        """Answers the messages that wait in a conversation; False when none does. Raises `UnknownConversation`,
+        `TurnRunning`.
+        """
+        started = await asyncio.to_thread(start_queued, self._context, owner, conversation)
+        if started is None:
+            return False
+        turn, principal = started
+        await self._run_stored(principal, turn, TurnWish(messages=[], time_left=time_left), lambda *_: None)
+        return True
 
     def client_transcript(self, principal: Principal, wish: TurnWish) -> Run:
         """A turn over the client's own transcript: nothing is stored, no lock, no ids."""
@@ -106,14 +133,25 @@ class Chats:
             on_step=lambda step: self._watcher.step(turn.id, step),
             voice=wish.voice,
         )
-        outcome = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop))
-        if outcome is not None:
+        finished = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop))
+        if finished is not None:
+            outcome, header = finished
+            await asyncio.to_thread(self._send_jobs, principal, turn, outcome, header)
             self._watcher.ended(turn.id, outcome)
+
+    def _send_jobs(self, principal: Principal, turn: Turn, outcome: Outcome, header: Header) -> None:
+        """What is to be done behind the turn. A queue that fails costs a title or a minute, never the turn."""
+        actor = Actor.of(principal)
+        if header.queued:
+            wake_queue(self._context, turn.owner, turn.conversation, actor)
+        if outcome.status == "done" and header.title is None:
+            with suppress(StorageError):
+                self._context.jobs.send(Job(kind="title", actor=actor, conversation=turn.conversation))
 
     async def _stored_loop(self, principal: Principal, turn: Turn, wish: TurnWish, stop: StopFlag) -> Loop:
         caller = self._caller_for(principal)
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
-        job = Job(
+        plan = Plan(
             system=system,
             history=transcript(messages, exchanges),
             shorter=lambda: transcript(newest_that_fit(reversed(messages), self._settings.window_chars // SHORTER), []),
@@ -122,7 +160,7 @@ class Chats:
             voice=wish.voice,
             cache=self._settings.cache,
         )
-        return self._loop(caller, job, wish, stop)
+        return self._loop(caller, plan, wish, stop)
 
     def _read(
         self, caller: Caller, turn: Turn, wish: TurnWish
@@ -140,8 +178,8 @@ class Chats:
         try:
             system = await asyncio.to_thread(self._system, caller, wish)
             history = joined({"role": role, "content": content} for role, content in _with_page(wish))
-            job = Job(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
-            loop = self._loop(caller, replace(job, voice=wish.voice), wish, StopFlag())
+            plan = Plan(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
+            loop = self._loop(caller, replace(plan, voice=wish.voice), wish, StopFlag())
             outcome = None
             async for item in loop.run():
                 if isinstance(item, Event):
@@ -161,11 +199,11 @@ class Chats:
 
     # -- both
 
-    def _loop(self, caller: Caller, job: Job, wish: TurnWish, stop: StopFlag) -> Loop:
+    def _loop(self, caller: Caller, plan: Plan, wish: TurnWish, stop: StopFlag) -> Loop:
         budget = self._settings.budget
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
-        return Loop(self._gateway, self._toolbox_for(caller), budget, job, stop=stop, clock=self._monotonic)
+        return Loop(self._gateway, self._toolbox_for(caller), budget, plan, stop=stop, clock=self._monotonic)
 
     def _system(self, caller: Caller, wish: TurnWish) -> list[dict[str, Any]]:
         cards = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from deckhand.storage.conversations import Conversations
 from deckhand.storage.port import ItemStore
+from deckhand.storage.queue import JobQueue
 from deckhand.storage.turns import Turns
 
 
@@ -32,10 +33,17 @@ class TurnContext:
     turns: Turns
     now: Callable[[], float]
     new_id: Callable[[], str]
+    jobs: JobQueue
     pace: Pace = Pace()
 
     @classmethod
     def on(
-        cls, store: ItemStore, *, now: Callable[[], float], new_id: Callable[[], str], pace: Pace | None = None
+        cls,
+        store: ItemStore,
+        *,
+        now: Callable[[], float],
+        new_id: Callable[[], str],
+        jobs: JobQueue,
+        pace: Pace | None = None,
     ) -> "TurnContext":
-        return cls(store, Conversations(store), Turns(store), now, new_id, pace or Pace())
+        return cls(store, Conversations(store), Turns(store), now, new_id, jobs, pace or Pace())

@@ -9,9 +9,10 @@ from deckhand.domain.conversation import MAX_MESSAGES, Header
 from deckhand.domain.errors import ConditionFailed, StorageUnavailable, UnknownConversation
 from deckhand.domain.events import Event
 from deckhand.domain.times import iso
-from deckhand.storage.conversations import put_header, put_messages
-from deckhand.storage.port import Op
-from deckhand.storage.turns import Numbered, StoredHead, put_batch, put_head
+from deckhand.storage.conversations import StoredHeader, header_key, put_header, put_messages
+from deckhand.storage.port import Check, Delete, Op, VersionIs
+from deckhand.storage.repeat import write_surely
+from deckhand.storage.turns import Numbered, StoredHead, put_batch, put_head, running_key
 from deckhand.turns.context import TurnContext
 from deckhand.turns.reply import Ending
 from deckhand.turns.start import ATTEMPTS, Turn
@@ -43,45 +44,67 @@ class Finish:
     make_done: Callable[[Ending], Event]
 
 
-def finish_turn(context: TurnContext, turn: Turn, head: StoredHead, finish: Finish) -> list[Numbered]:
-    """Writes the end and returns its two events. Raises `LeaseLost`, `StopWon`, `StorageUnavailable`."""
-    closing = [
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The two closing events, and the header as it is now."""
+
+    closing: tuple[Numbered, ...]
+    header: Header
+
+
+def finish_turn(context: TurnContext, turn: Turn, head: StoredHead, finish: Finish) -> Finished:
+    """Writes the end. Raises `LeaseLost`, `StopWon`, `StorageUnavailable`."""
+    closing = (
         Numbered(finish.last_id + 1, finish.ending.closing),
         Numbered(finish.last_id + 2, finish.make_done(finish.ending)),
-    ]
-    token = context.new_id()
-    for attempt in range(ATTEMPTS):
+    )
+    for _ in range(ATTEMPTS):
         now = context.now()
-        ended = head.head.ended(now, finish.ending.status, last_event_id=closing[-1].id, steps=finish.steps)
-        ops: list[Op] = [
-            put_head(turn.owner, turn.conversation, ended, after=head),
-            *put_batch(turn.owner, turn.conversation, [*finish.unwritten, *closing], now),
-        ]
-        header: Header | None = None
         try:
             stored = context.conversations.find(turn.owner, turn.conversation)
-            message = finish.ending.message(seq=stored.header.next_seq, id=finish.message_id, created_at=iso(now))
-            if message is not None:
-                header = stored.header.appended(1, iso(now))
-                ops += [
-                    put_header(turn.owner, header, after=stored),
-                    *put_messages(turn.owner, stored.header, [message]),
-                ]
-            context.store.write(ops, token=f"{token}.{attempt}")
+            ended = head.head.ended(now, finish.ending.status, last_event_id=closing[-1].id, steps=finish.steps)
+            transcript, header = _transcript(turn, stored, finish, now)
+            ops: list[Op] = [
+                put_head(turn.owner, turn.conversation, ended, after=head),
+                *put_batch(turn.owner, turn.conversation, [*finish.unwritten, *closing], now),
+                *transcript,
+            ]
+            if header.queued == 0:
+                # With messages waiting the entry stays, so that the sweep finds them if nobody else does.
+                ops.append(Delete(running_key(turn.owner, turn.conversation)))
+            write_surely(context.store, ops, token=context.new_id())
         except UnknownConversation:
             raise LeaseLost() from None
         except ConditionFailed as failed:
             if failed.index == 0:
-                head = _head_again(context, turn, head, stop_matters=finish.ending.status != "stopped")
+                found = context.turns.head(turn.owner, turn.conversation)
+                if found is not None and _is_ours(found, turn, closing):
+                    return Finished(closing, stored.header)
+                head = _head_again(found, turn, head, stop_matters=finish.ending.status != "stopped")
             continue
-        if header is not None and header.next_seq - 1 > MAX_MESSAGES:
+        if header.next_seq - 1 > MAX_MESSAGES:
             context.conversations.trim(turn.owner, header)
-        return closing
+        return Finished(closing, header)
     raise StorageUnavailable()
 
 
-def _head_again(context: TurnContext, turn: Turn, head: StoredHead, *, stop_matters: bool) -> StoredHead:
-    found = context.turns.head(turn.owner, turn.conversation)
+def _transcript(turn: Turn, stored: StoredHeader, finish: Finish, now: float) -> tuple[list[Op], Header]:
+    """Without a message the header is still checked: a message that queues at this moment must not be overlooked."""
+    message = finish.ending.message(seq=stored.header.next_seq, id=finish.message_id, created_at=iso(now))
+    if message is None:
+        key = header_key(turn.owner, turn.conversation)
+        return [Check(key, VersionIs(stored.version))], stored.header
+    header = stored.header.appended(1, iso(now))
+    return [put_header(turn.owner, header, after=stored), *put_messages(turn.owner, stored.header, [message])], header
+
+
+def _is_ours(found: StoredHead, turn: Turn, closing: tuple[Numbered, ...]) -> bool:
+    """Whether this very finish was applied by a try whose answer never came."""
+    ended = found.head.turn_id == turn.id and found.head.status is not None
+    return ended and found.head.last_event_id == closing[-1].id
+
+
+def _head_again(found: StoredHead | None, turn: Turn, head: StoredHead, *, stop_matters: bool) -> StoredHead:
     if found is None or found.head.turn_id != turn.id or found.head.status is not None:
         raise LeaseLost()
     if found.head.stop and not head.head.stop and stop_matters:

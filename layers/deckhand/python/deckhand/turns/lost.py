@@ -7,8 +7,9 @@ from deckhand.domain.errors import ConditionFailed, UnknownConversation
 from deckhand.domain.times import iso
 from deckhand.domain.turn import LOST_ID_GAP
 from deckhand.storage.conversations import Owner, put_header, put_messages
-from deckhand.storage.port import Op
-from deckhand.storage.turns import Numbered, StoredHead, put_batch, put_head
+from deckhand.storage.port import Delete, Op
+from deckhand.storage.repeat import write_surely
+from deckhand.storage.turns import Numbered, StoredHead, put_batch, put_head, running_key
 from deckhand.turns.context import TurnContext
 from deckhand.turns.reply import gone_events
 
@@ -27,10 +28,9 @@ def close_lost(context: TurnContext, owner: Owner, conversation: str, stored: St
         put_head(owner, conversation, head.ended(now, "failed", last_event_id=base + 2), after=stored),
         *put_batch(owner, conversation, events, now),
     ]
-    if text.strip():
-        ops += _partial(context, owner, conversation, text, now)
+    ops += _transcript_ops(context, owner, conversation, text, now)
     try:
-        context.store.write(ops, token=context.new_id())
+        write_surely(context.store, ops, token=context.new_id())
     except ConditionFailed:
         return
 
@@ -48,19 +48,23 @@ def _read_log(context: TurnContext, owner: Owner, conversation: str, stored: Sto
     return last, "".join(texts)
 
 
-def _partial(context: TurnContext, owner: Owner, conversation: str, text: str, now: float) -> list[Op]:
+def _transcript_ops(context: TurnContext, owner: Owner, conversation: str, text: str, now: float) -> list[Op]:
+    """Keeps what was visible, marked as interrupted; the entry among the running turns stays while messages wait."""
     try:
         stored = context.conversations.find(owner, conversation)
     except UnknownConversation:
-        return []
+        return [Delete(running_key(owner, conversation))]
     header = stored.header
-    message = Message(
-        seq=header.next_seq,
-        id=context.new_id(),
-        role="assistant",
-        content=text,
-        created_at=iso(now),
-        interrupted=True,
-    )
-    moved = header.appended(1, iso(now))
-    return [put_header(owner, moved, after=stored), *put_messages(owner, header, [message])]
+    ops: list[Op] = [] if header.queued else [Delete(running_key(owner, conversation))]
+    if text.strip():
+        message = Message(
+            seq=header.next_seq,
+            id=context.new_id(),
+            role="assistant",
+            content=text,
+            created_at=iso(now),
+            interrupted=True,
+        )
+        moved = header.appended(1, iso(now))
+        ops += [put_header(owner, moved, after=stored), *put_messages(owner, header, [message])]
+    return ops

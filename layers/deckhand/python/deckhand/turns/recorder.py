@@ -14,7 +14,7 @@ from typing import Any
 
 from deckhand.agent.loop import Loop, StopFlag
 from deckhand.agent.outcome import Outcome, Step
-from deckhand.domain.conversation import Exchange
+from deckhand.domain.conversation import Exchange, Header
 from deckhand.domain.errors import ConditionFailed, DeckhandError, StorageError
 from deckhand.domain.events import Event
 from deckhand.domain.turn import LEASE_S, MAX_EVENTS, RENEW_S
@@ -64,14 +64,14 @@ class Recorder:
         self._stop = StopFlag()
         self._phase, self._steps = "thinking", 0
         self._shown: list[str] = []
-        self._ending = False
+        self._closing = False
         self._moving = asyncio.Lock()
 
     @property
     def stop(self) -> StopFlag:
         return self._stop
 
-    async def run(self, prepare: Callable[[], Coroutine[Any, Any, Loop]]) -> Outcome | None:
+    async def run(self, prepare: Callable[[], Coroutine[Any, Any, Loop]]) -> tuple[Outcome, Header] | None:
         """Runs the loop and finishes the turn. None when the turn was lost to somebody else on the way; nothing is
         written then.
         """
@@ -84,7 +84,7 @@ class Recorder:
                 raise LeaseLost()
             outcome = main.result()
             # Let go, not cancelled: a batch that a thread is still writing must not land behind the finish.
-            self._ending = True
+            self._closing = True
             self._log.urgent.set()
             await helpers[0]
             helpers[1].cancel()
@@ -163,12 +163,12 @@ class Recorder:
 
     async def _keep_log(self) -> None:
         log, pace = self._log, self._context.pace
-        while not self._ending:
+        while not self._closing:
             interval = min(pace.flush_grown, pace.flush_first + GROWTH_PER_BATCH_S * log.batches)
             with suppress(TimeoutError):
                 await asyncio.wait_for(log.urgent.wait(), interval)
             log.urgent.clear()
-            if log.waiting and not self._ending:
+            if log.waiting and not self._closing:
                 await self._flush()
 
     async def _flush(self) -> None:
@@ -251,8 +251,10 @@ class Recorder:
 
     # -- the end
 
-    async def _finish(self, outcome: Outcome) -> Outcome:
-        """Tried until it is written, stopped or lost; an answer is not thrown away for a store that is slow to answer."""
+    async def _finish(self, outcome: Outcome) -> tuple[Outcome, Header]:
+        """Tried until it is written, stopped or lost; an answer is not thrown away for a store that is slow to
+        answer.
+        """
         message_id = self._context.new_id()
         while True:
             self._check_clock()
@@ -265,7 +267,7 @@ class Recorder:
                 make_done=self._done,
             )
             try:
-                closing = await asyncio.to_thread(finish_turn, self._context, self._turn, self._head, finish)
+                finished = await asyncio.to_thread(finish_turn, self._context, self._turn, self._head, finish)
                 break
             except StorageError:
                 logger.warning("finish not written", exc_info=True)
@@ -279,9 +281,9 @@ class Recorder:
                     model=outcome.model,
                     steps=outcome.steps,
                 )
-        for numbered in closing:
+        for numbered in finished.closing:
             self._publish(numbered)
-        return outcome
+        return outcome, finished.header
 
     def _ending(self, outcome: Outcome, message_id: str) -> Ending:
         ids = {"conversationId": self._turn.conversation, "messageId": message_id, "turnId": self._turn.id}

@@ -6,30 +6,36 @@ from dataclasses import dataclass
 
 from deckhand.domain.errors import UnknownConversation
 from deckhand.domain.events import reset
-from deckhand.domain.turn import LINGER_S, Head
+from deckhand.domain.job import Actor
+from deckhand.domain.principal import Principal
+from deckhand.domain.turn import LINGER_S
 from deckhand.storage.conversations import Owner
 from deckhand.storage.turns import Numbered
 from deckhand.turns.context import TurnContext
 from deckhand.turns.lost import close_lost
+from deckhand.turns.queued import wake_queue
 from deckhand.turns.reply import gone_events
+from deckhand.turns.start import owner_of
 
 FOREIGN_CURSOR_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A turn that there is something to tell of, and the id to go on after."""
+    """A turn that there is something to tell of: where its log begins, and the id to go on after."""
 
     owner: Owner
     conversation: str
-    head: Head
+    turn_id: str
+    start: int
     after: int
 
 
-def attach(context: TurnContext, owner: Owner, conversation: str, after: int) -> Attachment | None:
+def attach(context: TurnContext, principal: Principal, conversation: str, after: int) -> Attachment | None:
     """None when there is nothing to tell: unknown, never ran, ended over 30 s ago, or ended and wholly seen."""
+    owner = owner_of(principal)
     try:
-        context.conversations.find(owner, conversation)
+        header = context.conversations.find(owner, conversation).header
     except UnknownConversation:
         return None
     stored = context.turns.head(owner, conversation)
@@ -39,15 +45,17 @@ def attach(context: TurnContext, owner: Owner, conversation: str, after: int) ->
     if stored is None:
         return None
     head = stored.head
+    if head.status is not None and header.queued:
+        wake_queue(context, owner, conversation, Actor.of(principal))
     long_ago = head.finished_at is not None and context.now() - head.finished_at > LINGER_S
     if long_ago or (head.status is not None and after >= head.last_event_id):
         return None
-    return Attachment(owner, conversation, head, after)
+    return Attachment(owner, conversation, head.turn_id, head.first_event_id, after)
 
 
 async def replay(context: TurnContext, attachment: Attachment) -> AsyncIterator[Numbered]:
     """The events after the cursor, ending with `done`. Events that the log no longer has are announced by a `reset`."""
-    owner, conversation, start = attachment.owner, attachment.conversation, attachment.head.first_event_id
+    owner, conversation, start = attachment.owner, attachment.conversation, attachment.start
     cursor = max(attachment.after, start - 1)
     if attachment.after >= start and await _foreign(context, attachment):
         cursor = start - 1
@@ -73,7 +81,7 @@ async def replay(context: TurnContext, attachment: Attachment) -> AsyncIterator[
                 await asyncio.sleep(pause)
                 pause = min(context.pace.poll_grown, pause * 1.5)
     deleted = await asyncio.to_thread(context.turns.head, owner, conversation) is None
-    for event in gone_events(conversation, attachment.head.turn_id, deleted=deleted):
+    for event in gone_events(conversation, attachment.turn_id, deleted=deleted):
         cursor += 1
         yield Numbered(cursor, event)
 
@@ -89,7 +97,7 @@ async def _foreign(context: TurnContext, attachment: Attachment) -> bool:
     while True:
         stored = await asyncio.to_thread(context.turns.head, attachment.owner, attachment.conversation)
         last = await asyncio.to_thread(
-            context.turns.last_event_id, attachment.owner, attachment.conversation, attachment.head.first_event_id
+            context.turns.last_event_id, attachment.owner, attachment.conversation, attachment.start
         )
         known = max(last, stored.head.last_event_id if stored else 0)
         if attachment.after <= known:
@@ -106,4 +114,4 @@ def _ended(context: TurnContext, attachment: Attachment) -> bool:
     if stored is not None and stored.head.lost(context.now()):
         close_lost(context, attachment.owner, attachment.conversation, stored)
         return False
-    return stored is None or stored.head.turn_id != attachment.head.turn_id or stored.head.status is not None
+    return stored is None or stored.head.turn_id != attachment.turn_id or stored.head.status is not None

@@ -5,14 +5,17 @@ leaves no trace.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deckhand.domain.conversation import Message
+from deckhand.domain.conversation import Header, Message, first_words
 from deckhand.domain.errors import ConditionFailed, StorageUnavailable, TurnRunning
 from deckhand.domain.principal import Principal
 from deckhand.domain.times import iso
-from deckhand.domain.turn import next_head
-from deckhand.storage.conversations import Owner, StoredHeader, put_header, put_messages
-from deckhand.storage.turns import StoredHead, put_head
+from deckhand.domain.turn import Head, next_head
+from deckhand.storage.conversations import Owner, StoredHeader, Waiting, put_header, put_messages
+from deckhand.storage.port import Delete, Op
+from deckhand.storage.repeat import write_surely
+from deckhand.storage.turns import StoredHead, put_head, put_running
 from deckhand.turns.context import TurnContext
+from deckhand.turns.idempotency import Claim, Claimed, claimed
 from deckhand.turns.lost import close_lost
 
 ATTEMPTS = 20
@@ -32,61 +35,129 @@ class Turn:
         return self.head.head.turn_id
 
 
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """Who starts a turn, where, with which texts. `page` says where in the app the person is."""
+
+    principal: Principal
+    conversation: str
+    texts: Sequence[str]
+    page: str | None = None
+    claim: Claim | None = None
+
+    @property
+    def owner(self) -> Owner:
+        return owner_of(self.principal)
+
+
 def owner_of(principal: Principal) -> Owner:
     return Owner(principal.tenant, principal.user)
 
 
-def start_turn(
-    context: TurnContext, principal: Principal, conversation: str, texts: Sequence[str], *, page: str | None = None
-) -> Turn:
-    """Takes the lock and appends the user's messages, all or nothing. `page` says where in the app the person is.
+def start_turn(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
+    """Takes the lock and appends the principal's queued messages and the new ones, all or nothing.
 
-    Raises `UnknownConversation`, `TurnRunning` (with `turnId`), `StorageUnavailable`.
+    A key that was claimed before gives what it stands for. Raises `UnknownConversation`, `IdempotencyMismatch`,
+    `TurnRunning` (with `turnId`), `StorageUnavailable`.
     """
-    owner = owner_of(principal)
     for _ in range(ATTEMPTS):
-        stored = context.conversations.find(owner, conversation)
-        previous = context.turns.head(owner, conversation)
-        now = context.now()
-        if previous is not None and previous.head.running(now):
-            raise TurnRunning(turnId=previous.head.turn_id)
-        if previous is not None and previous.head.lost(now):
-            close_lost(context, owner, conversation, previous)
-            continue
-        header = stored.header
-        messages = [
-            Message(
-                seq=header.next_seq + n,
-                id=context.new_id(),
-                role="user",
-                content=text,
-                created_at=iso(now),
-                context=page if n == len(texts) - 1 else None,
-            )
-            for n, text in enumerate(texts)
-        ]
-        moved = header.appended(len(messages), iso(now))
-        head = next_head(
-            previous.head if previous else None,
-            turn_id=context.new_id(),
-            principal=principal.name,
-            user=principal.user,
-            anchor=messages[-1].seq,
-            now=now,
-        )
-        ops = [
-            put_head(owner, conversation, head, after=previous),
-            put_header(owner, moved, after=stored),
-            *put_messages(owner, header, messages),
-        ]
+        stored = context.conversations.find(wanted.owner, wanted.conversation)
+        if wanted.claim is not None and (known := claimed(context, wanted.claim)) is not None:
+            return known
+        previous = free_head(context, wanted.owner, wanted.conversation)
         try:
-            context.store.write(ops, token=head.turn_id)
+            return _take(context, wanted, stored, previous)
         except ConditionFailed:
             continue
-        return Turn(
-            owner,
-            conversation,
-            StoredHead(head, 1 if previous is None else previous.version + 1),
-            StoredHeader(moved, stored.version + 1),
-        )
     raise StorageUnavailable()
+
+
+def start_queued(context: TurnContext, owner: Owner, conversation: str) -> tuple[Turn, Principal] | None:
+    """A turn for the messages that queued, as the principal of the first; None when none waits. Raises as
+    `start_turn` does.
+    """
+    for _ in range(ATTEMPTS):
+        stored = context.conversations.find(owner, conversation)
+        waiting = context.conversations.queue(owner, conversation)
+        if not waiting:
+            return None
+        principal = waiting[0].queued.actor.principal()
+        previous = free_head(context, owner, conversation)
+        try:
+            return _take(context, NewTurn(principal, conversation, []), stored, previous), principal
+        except ConditionFailed:
+            continue
+    raise StorageUnavailable()
+
+
+def free_head(context: TurnContext, owner: Owner, conversation: str) -> StoredHead | None:
+    """The head of a turn that has ended, or None before the first; a lost turn is closed first. Raises
+    `TurnRunning`.
+    """
+    for _ in range(ATTEMPTS):
+        previous = context.turns.head(owner, conversation)
+        if previous is None or previous.head.status is not None:
+            return previous
+        if previous.head.running(context.now()):
+            raise TurnRunning(turnId=previous.head.turn_id)
+        close_lost(context, owner, conversation, previous)
+    raise StorageUnavailable()
+
+
+def _take(context: TurnContext, wanted: NewTurn, stored: StoredHeader, previous: StoredHead | None) -> Turn:
+    """The transaction. Raises `ConditionFailed` when something moved since it was read."""
+    now, owner, conversation = context.now(), wanted.owner, wanted.conversation
+    waiting = _own(context, wanted, stored.header)
+    messages = _messages(context, wanted, stored.header, waiting, now)
+    header = stored.header.appended(len(messages), iso(now)).model_copy(
+        update={
+            "queued": stored.header.queued - len(waiting),
+            "first_words": stored.header.first_words or first_words(messages[0].content),
+        }
+    )
+    head = next_head(
+        previous.head if previous else None,
+        turn_id=context.new_id(),
+        principal=wanted.principal.name,
+        anchor=messages[-1].seq,
+        now=now,
+    )
+    ops: list[Op] = [
+        put_head(owner, conversation, head, after=previous),
+        put_header(owner, header, after=stored),
+        put_running(owner, conversation, head),
+        *put_messages(owner, stored.header, messages),
+        *(Delete(key) for one in waiting for key in one.keys),
+    ]
+    if wanted.claim is not None:
+        ops.append(wanted.claim.put(_claimed(wanted, wanted.claim, head), now))
+    write_surely(context.store, ops, token=head.turn_id)
+    version = 1 if previous is None else previous.version + 1
+    return Turn(owner, conversation, StoredHead(head, version), StoredHeader(header, stored.version + 1))
+
+
+def _own(context: TurnContext, wanted: NewTurn, header: Header) -> list[Waiting]:
+    """The queued messages of the same principal: nobody's message is answered with another's rights."""
+    if header.queued == 0:
+        return []
+    found = context.conversations.queue(wanted.owner, wanted.conversation)
+    return [one for one in found if one.queued.actor.principal() == wanted.principal]
+
+
+def _messages(
+    context: TurnContext, wanted: NewTurn, header: Header, waiting: Sequence[Waiting], now: float
+) -> list[Message]:
+    new = [Message(seq=0, id=context.new_id(), role="user", content=text, created_at=iso(now)) for text in wanted.texts]
+    if wanted.page and new:
+        new[-1] = new[-1].model_copy(update={"context": wanted.page})
+    every = [*(one.queued.message for one in waiting), *new]
+    return [message.model_copy(update={"seq": header.next_seq + n}) for n, message in enumerate(every)]
+
+
+def _claimed(wanted: NewTurn, claim: Claim, head: Head) -> Claimed:
+    return Claimed(
+        body_hash=claim.body_hash,
+        conversation=wanted.conversation,
+        turn_id=head.turn_id,
+        first_event_id=head.first_event_id,
+    )

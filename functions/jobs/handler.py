@@ -1,0 +1,17 @@
+"""The queue worker (titles, queued turns) and the minute sweep."""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger, Tracer
+
+from deckhand.bootstrap import parts
+
+logger = Logger()
+tracer = Tracer()
+worker = parts().job_worker()
+
+
+@logger.inject_lambda_context(clear_state=True)
+@tracer.capture_lambda_handler(capture_response=False)
+def handler(event: dict[str, Any], context: Any) -> Any:
+    return worker(event, context)

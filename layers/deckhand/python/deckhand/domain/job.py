@@ -1,0 +1,35 @@
+"""Work that is done behind a request: what a job is."""
+
+from typing import Literal
+
+from deckhand.domain.model import Model
+from deckhand.domain.principal import Principal
+
+
+class Actor(Model):
+    """A principal as it travels."""
+
+    kind: Literal["user", "token", "service", "schedule"]
+    id: str
+    user: str
+    role: str
+    tenant: str
+
+    @classmethod
+    def of(cls, principal: Principal) -> "Actor":
+        return cls(
+            kind=principal.kind, id=principal.id, user=principal.user, role=principal.role, tenant=principal.tenant
+        )
+
+    def principal(self) -> Principal:
+        return Principal(self.kind, self.id, self.user, self.role, self.tenant)
+
+
+class Job(Model):
+    """`title`: make a title for the conversation. `queued_turn`: answer the messages that queued in it. Both may be
+    done twice without harm.
+    """
+
+    kind: Literal["title", "queued_turn"]
+    actor: Actor
+    conversation: str

@@ -1,0 +1,78 @@
+"""The queue worker: jobs from SQS (or the laptop's queue in the same form), each failing on its own, and the minute
+sweep.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from deckhand.agent.chat import ChatGateway
+from deckhand.domain.errors import TurnRunning, UnknownConversation
+from deckhand.domain.job import Job
+from deckhand.edge.live import EventLoopThread
+from deckhand.storage.conversations import Owner
+from deckhand.turns.chat import Chats
+from deckhand.turns.context import TurnContext
+from deckhand.turns.sweep import sweep
+from deckhand.turns.titles import make_title
+
+logger = Logger(child=True)
+
+FINISH_MARGIN_S = 10.0
+
+
+class JobWorker:
+    """Handles both kinds of event. Without a gateway there is nothing that a job could ask: jobs are dropped with a
+    log line.
+    """
+
+    def __init__(
+        self, *, context: TurnContext, chats: Chats | None, gateway: ChatGateway | None, thread: EventLoopThread
+    ) -> None:
+        self._context, self._chats, self._gateway, self._thread = context, chats, gateway, thread
+        self._kinds: dict[str, Callable[[Job, float | None], None]] = {
+            "title": self._title,
+            "queued_turn": self._queued_turn,
+        }
+
+    def __call__(self, event: Mapping[str, Any], context: Any) -> Any:
+        """`{batchItemFailures}` for a batch of the queue, `{closed, woken}` for a tick of the schedule."""
+        if "Records" not in event:
+            swept = sweep(self._context)
+            return {"closed": swept.closed, "woken": swept.woken}
+        processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+        remaining = getattr(context, "get_remaining_time_in_millis", None)
+        left = None if remaining is None else max(1.0, remaining() / 1000 - FINISH_MARGIN_S)
+        return process_partial_response(
+            event=dict(event),
+            record_handler=lambda record: self._handle(record, left),
+            processor=processor,
+            context=context,
+        )
+
+    def _handle(self, record: SQSRecord, left: float | None) -> None:
+        job = Job.model_validate_json(record.body)
+        if self._gateway is None or self._chats is None:
+            logger.warning("job dropped: no gateway is configured", kind=job.kind)
+            return
+        self._kinds[job.kind](job, left)
+
+    def _title(self, job: Job, _: float | None) -> None:
+        if self._gateway is not None:
+            self._thread.submit(make_title(self._context, self._gateway, _owner(job), job.conversation)).result()
+
+    def _queued_turn(self, job: Job, left: float | None) -> None:
+        """Nothing to do when another process was quicker: whoever runs now looks at the queue when it ends."""
+        if self._chats is None:
+            return
+        try:
+            self._thread.submit(self._chats.run_queued(_owner(job), job.conversation, time_left=left)).result()
+        except (TurnRunning, UnknownConversation):
+            return
+
+
+def _owner(job: Job) -> Owner:
+    return Owner(job.actor.tenant, job.actor.user)

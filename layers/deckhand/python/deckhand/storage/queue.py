@@ -1,0 +1,11 @@
+"""The job queue's port: at least once, in no order; a job that keeps failing is put aside, never lost silently."""
+
+from typing import Protocol
+
+from deckhand.domain.job import Job
+
+
+class JobQueue(Protocol):
+    def send(self, job: Job) -> None:
+        """Hands the job over. Raises `StorageUnavailable` when the queue did not take it."""
+        ...

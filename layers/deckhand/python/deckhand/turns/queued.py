@@ -1,0 +1,77 @@
+"""Messages that come while a turn runs: stored at once, answered together by the next turn, whoever starts it."""
+
+from deckhand.domain.conversation import MAX_QUEUED, Message, Queued
+from deckhand.domain.errors import ConditionFailed, StorageError, StorageUnavailable, TurnRunning
+from deckhand.domain.job import Actor, Job
+from deckhand.domain.times import iso
+from deckhand.storage.conversations import Owner, StoredHeader, put_header, put_queued
+from deckhand.storage.port import Op
+from deckhand.storage.repeat import write_surely
+from deckhand.storage.turns import StoredHead, check_head
+from deckhand.turns.context import TurnContext
+from deckhand.turns.idempotency import Claimed, claimed
+from deckhand.turns.start import ATTEMPTS, NewTurn, Turn, start_turn
+
+
+def start_or_queue(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
+    """Starts a turn or, while one runs, queues the messages behind it; then `message_id` of the result names the
+    last of them.
+
+    The running turn's head is checked in the transaction, so a message is either queued while its turn still has to
+    finish, which
+    looks at the queue afterwards, or starts a turn itself. Raises as `start_turn`; `TurnRunning` only when the
+    queue is full.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return start_turn(context, wanted)
+        except TurnRunning:
+            pass
+        head = context.turns.head(wanted.owner, wanted.conversation)
+        stored = context.conversations.find(wanted.owner, wanted.conversation)
+        if head is None or not head.head.running(context.now()):
+            continue
+        if stored.header.queued + len(wanted.texts) > MAX_QUEUED:
+            raise TurnRunning("Too many messages wait in this conversation already.", turnId=head.head.turn_id)
+        try:
+            return _enqueue(context, wanted, stored, head)
+        except ConditionFailed:
+            # Perhaps the same key in another request.
+            if wanted.claim is not None and (known := claimed(context, wanted.claim)) is not None:
+                return known
+    raise StorageUnavailable()
+
+
+def _enqueue(context: TurnContext, wanted: NewTurn, stored: StoredHeader, head: StoredHead) -> Claimed:
+    now, header = context.now(), stored.header
+    ops: list[Op] = [check_head(wanted.owner, wanted.conversation, head)]
+    message_id = ""
+    for n, text in enumerate(wanted.texts):
+        message_id = context.new_id()
+        message = Message(seq=0, id=message_id, role="user", content=text, created_at=iso(now), context=wanted.page)
+        queued = Queued(message=message, actor=Actor.of(wanted.principal))
+        ops += put_queued(wanted.owner, wanted.conversation, header.next_queued + n, queued)
+    count = len(wanted.texts)
+    moved = header.model_copy(
+        update={"queued": header.queued + count, "next_queued": header.next_queued + count, "updated_at": iso(now)}
+    )
+    ops.append(put_header(wanted.owner, moved, after=stored))
+    result = Claimed(
+        body_hash=wanted.claim.body_hash if wanted.claim else "",
+        conversation=wanted.conversation,
+        message_id=message_id,
+    )
+    if wanted.claim is not None:
+        ops.append(wanted.claim.put(result, now))
+    write_surely(context.store, ops, token=context.new_id())
+    return result
+
+
+def wake_queue(context: TurnContext, owner: Owner, conversation: str, actor: Actor) -> None:
+    """Asks the worker to answer what waits. Called by whoever finds a queue and no running turn; a failure is made
+    good by the sweep.
+    """
+    try:
+        context.jobs.send(Job(kind="queued_turn", actor=actor, conversation=conversation))
+    except StorageError:
+        return
