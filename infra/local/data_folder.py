@@ -39,5 +39,9 @@ class DataFolder:
         return self._logs / f"{function.name}.log"
 
     @property
+    def database(self) -> Path:
+        return self.path / "deckhand.sqlite3"
+
+    @property
     def own_log(self) -> Path:
         return self._logs / "front.log"

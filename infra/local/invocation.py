@@ -37,12 +37,16 @@ class FunctionFaultError(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """What a worker gets from `/next`. `payload` is the event as JSON, `deadline_ms` an epoch time."""
+    """What a worker gets from `/next`. `payload` is the event as JSON, `deadline_ms` an epoch time.
+
+    `proxy` is False for events of a queue or a schedule, whose result is any JSON.
+    """
 
     request_id: str
     payload: bytes
     deadline_ms: int
     function_arn: str
+    proxy: bool = True
 
 
 class Invocation:

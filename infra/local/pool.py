@@ -28,13 +28,16 @@ class Pool:
         """Raises StartError when the handler cannot be loaded."""
         await self.crew.start()
 
-    def invoke(self, payload: bytes, *, long: bool, request_id: str | None = None) -> Invocation:
+    def invoke(
+        self, payload: bytes, *, long: bool, request_id: str | None = None, proxy: bool = True
+    ) -> Invocation:
         """Begin a call with an event as JSON. The call runs to its end whether or not anybody reads the answer."""
         call = Call(
             request_id=request_id or str(uuid.uuid4()),
             payload=payload,
             deadline_ms=int((time.time() + self.function.timeout) * 1000),
             function_arn=f"arn:aws:lambda:us-east-1:000000000000:function:{self.function.name}",
+            proxy=proxy,
         )
         invocation = Invocation(call)
         task = asyncio.create_task(self._run(invocation, long=long))

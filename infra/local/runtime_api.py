@@ -13,7 +13,7 @@ from typing import Any
 
 import h11
 
-from infra.local.answers import MalformedAnswerError, PreludeReader, parse_plain
+from infra.local.answers import MalformedAnswerError, Prelude, PreludeReader, parse_plain
 from infra.local.invocation import Call, Fault, Invocation
 
 HTTP_INTEGRATION = b"application/vnd.awslambda.http-integration-response"
@@ -186,7 +186,8 @@ async def _take_answer(channel: Channel, request: h11.Request, invocation: Invoc
     if headers.get(b"content-type") == HTTP_INTEGRATION:
         await _take_stream(channel, invocation)
     else:
-        prelude, body = parse_plain(b"".join([part async for part in channel.body()]))
+        raw = b"".join([part async for part in channel.body()])
+        prelude, body = parse_plain(raw) if invocation.call.proxy else (Prelude(200), raw)
         invocation.begin(prelude)
         invocation.feed(body)
         invocation.finish()

@@ -27,6 +27,7 @@ from infra.local.journal import write_journal
 from infra.local.pool import Pool
 from infra.local.spawner import Program, StartError
 from infra.local.template import Function, read_template
+from infra.local.ticker import running_ticker
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 8
@@ -141,7 +142,7 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
                 )
                 for function in functions
             ]
-            async with running_pools(programs) as pools:
+            async with running_pools(programs) as pools, running_ticker(pools, data.database):
                 stop.http = server(front(pools))
                 # The socket listens already, so whoever reads the line can connect at once.
                 print(f"deckhand ready: http://127.0.0.1:{bound.getsockname()[1]} token: {token}", flush=True)

@@ -1,4 +1,4 @@
-"""What the laptop stack needs of template.yaml: functions that answer HTTP, their routes, time limits, environment."""
+"""What the laptop stack needs of template.yaml: functions, what starts them, their time limits and environment."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -37,6 +37,9 @@ class Function:
     memory: int = 128
     environment: Mapping[str, str] = field(default_factory=dict)
     routes: Sequence[Route] = ()
+    queue: bool = False
+    """Whether an SQS queue starts it."""
+    schedule: bool = False
 
     @property
     def streams(self) -> bool:
@@ -45,9 +48,8 @@ class Function:
 
 
 def read_template(path: Path, parameters: Mapping[str, Any] | None = None) -> list[Function]:
-    """Every `AWS::Serverless::Function` with an `Api` event.
+    """Every `AWS::Serverless::Function`, with what starts it.
 
-    Functions that only schedules or queues start are left out: nothing on the laptop calls them.
     Raises TemplateError when the file is absent or cannot be read.
     """
     if not path.is_file():
@@ -55,12 +57,11 @@ def read_template(path: Path, parameters: Mapping[str, Any] | None = None) -> li
     template = load(path)
     resolver = Resolver(template, parameters or {})
     shared = resolver.resolve((template.get("Globals") or {}).get("Function") or {})
-    functions = [
+    return [
         _function(name, resolver.resolve(resource.get("Properties") or {}), shared, path.parent)
         for name, resource in (template.get("Resources") or {}).items()
         if resource.get("Type") == "AWS::Serverless::Function" and _exists(resource, resolver)
     ]
-    return [function for function in functions if function.routes]
 
 
 def _exists(resource: Mapping[str, Any], resolver: Resolver) -> bool:
@@ -78,6 +79,8 @@ def _function(name: str, own: Mapping[str, Any], shared: Mapping[str, Any], root
         **(shared.get("Environment") or {}).get("Variables", {}),
         **(own.get("Environment") or {}).get("Variables", {}),
     }
+    events = list((own.get("Events") or {}).values())
+    kinds = {event.get("Type") for event in events}
     return Function(
         name=name,
         handler=handler,
@@ -87,9 +90,11 @@ def _function(name: str, own: Mapping[str, Any], shared: Mapping[str, Any], root
         environment={key: _text(value) for key, value in variables.items()},
         routes=tuple(
             _route(event.get("Properties") or {})
-            for event in (own.get("Events") or {}).values()
+            for event in events
             if event.get("Type") == "Api"
         ),
+        queue="SQS" in kinds,
+        schedule=bool(kinds & {"Schedule", "ScheduleV2"}),
     )
 
 

@@ -48,6 +48,8 @@ class SqliteQueue:
         worker.
         """
         now = self._now()
+        if not self._due(now):
+            return []
         with self._connection() as connection:
             connection.execute(
                 "UPDATE jobs SET dead = 1 WHERE dead = 0 AND visible_at <= ? AND tries >= ?", (now, MAX_TRIES)
@@ -77,6 +79,18 @@ class SqliteQueue:
         with self._connection() as connection:
             rows = connection.execute("SELECT id, body, tries FROM jobs WHERE dead = 1").fetchall()
         return [Delivery(*row) for row in rows]
+
+    def _due(self, now: float) -> bool:
+        """Looked at without a lock: whoever waits for work must not hold up those who write."""
+        if not Path(self._path).exists():
+            return False
+        try:
+            with closing(sqlite3.connect(self._path, timeout=30)) as connection:
+                known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'jobs'").fetchone()
+                due = "SELECT 1 FROM jobs WHERE dead = 0 AND visible_at <= ? LIMIT 1"
+                return known is not None and connection.execute(due, (now,)).fetchone() is not None
+        except sqlite3.Error as failed:
+            raise StorageUnavailable() from failed
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
