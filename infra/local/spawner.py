@@ -54,8 +54,8 @@ class Spawner:
 
     async def close(self) -> None:
         """End the zygote, and with it every worker."""
-        if self._writer is not None:
-            self._writer.close()
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write_eof()  # not close(): it would look as if the zygote had gone first
         if self._process is not None:
             try:
                 await asyncio.wait_for(self._process.wait(), END_SECONDS)
@@ -64,6 +64,8 @@ class Spawner:
                 await self._process.wait()
         if self._listening is not None:
             await asyncio.wait({self._listening})
+        if self._writer is not None:
+            self._writer.close()
 
     async def _start(self) -> None:
         function = self._program.function

@@ -18,6 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from infra.local import demo_gateway
+from infra.local.aftermath import FolderInUseError, sole_user
 from infra.local.crew import Size
 from infra.local.data_folder import DataFolder
 from infra.local.environment import function_environment, wants_demo
@@ -130,6 +131,7 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
     functions = read_template(template)
     with listen(port) as bound, contextlib.ExitStack() as files:
         data = DataFolder(folder)
+        files.enter_context(sole_user(data.database))
         write_journal(None if verbose else data.own_log)
         token = environ.get("AGENT_API_TOKEN") or data.token()
         async with running_demo(wants_demo(environ)) as demo_url:
@@ -172,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 verbose=options.verbose,
             )
         )
-    except (CannotStartError, StartError, TemplateError) as error:
+    except (CannotStartError, FolderInUseError, StartError, TemplateError) as error:
         print(f"deckhand: {error}", file=sys.stderr)
         return 1
     except OSError as error:
