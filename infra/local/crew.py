@@ -154,6 +154,7 @@ class Crew:
     def _on_gone(self, number: int) -> None:
         """It hung up while it waited: no call may reach it, though its end has not been reported yet."""
         if (worker := self._workers.get(number)) is not None:
+            logger.warning("A worker hung up", extra={"function": self._name})
             self.kill(worker)
             self._drop(worker)
 

@@ -24,7 +24,7 @@ def function_environment(
     function: Function, environ: Mapping[str, str], *, token: str, data: Path, demo_url: str | None
 ) -> dict[str, str]:
     """All variables of one function's processes. `demo_url` is the demo gateway's endpoint while no other is set."""
-    settings = {"AGENT_API_TOKEN": token, **developer_settings(environ)}
+    settings = {"AGENT_API_TOKEN": token, "DECKHAND_RATE_PER_MINUTE": "0", **developer_settings(environ)}
     if demo_url is not None:
         settings |= {"DECKHAND_DEMO": "1", "CHAT_ENDPOINT_URL": demo_url, "CHAT_MODEL": "demo"}
     return {

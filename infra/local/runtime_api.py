@@ -44,7 +44,7 @@ class Channel:
     async def body(self) -> AsyncIterator[bytes]:
         """The request's body; chunks that have arrived come as one. Raises h11.RemoteProtocolError if it breaks off."""
         arrived = bytearray()
-        while True:
+        while self._http.their_state is h11.SEND_BODY:
             event = self._http.next_event()
             if isinstance(event, h11.Data):
                 arrived += event.data
@@ -54,10 +54,8 @@ class Channel:
                 arrived.clear()
             if event is h11.NEED_DATA:
                 self._http.receive_data(await self._reader.read(READ_BYTES))
-            else:
-                if isinstance(event, h11.EndOfMessage):
-                    self.trailers = dict(event.headers)
-                return
+            elif isinstance(event, h11.EndOfMessage):
+                self.trailers = dict(event.headers)
 
     async def hang_up(self) -> None:
         """Returns when the worker closes the connection while it waits for an answer."""

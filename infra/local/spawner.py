@@ -64,8 +64,6 @@ class Spawner:
                 await self._process.wait()
         if self._listening is not None:
             await asyncio.wait({self._listening})
-        if self._writer is not None:
-            self._writer.close()
 
     async def _start(self) -> None:
         function = self._program.function
@@ -94,9 +92,9 @@ class Spawner:
             self._writer.close()
             await self._process.wait()
             raise StartError(f"{function.name} cannot be started: {message['failed']}")
-        self._listening = asyncio.create_task(self._listen(reader))
+        self._listening = asyncio.create_task(self._listen(reader, self._writer))
 
-    async def _listen(self, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while line := await reader.readline():
                 message = json.loads(line)
@@ -104,6 +102,7 @@ class Spawner:
                     self._ended(message["ended"], message["status"])
         except ConnectionError:
             pass
+        writer.close()
         # Without the zygote its workers end themselves.
         for worker in tuple(self._alive):
             self._ended(worker, -9)

@@ -58,6 +58,8 @@ class Zygote:
     def end_workers(self) -> None:
         for process in self._workers:
             os.kill(process, signal.SIGKILL)
+        for process in self._workers:
+            os.waitpid(process, 0)
 
     def _obey(self, order: dict[str, Any]) -> None:
         if "kill" in order:
