@@ -55,7 +55,7 @@ def ensure(tool: Tool) -> Path:
 def _install(tool: Tool) -> None:
     folder = FOLDER / tool.name
     shutil.rmtree(folder, ignore_errors=True)
-    python = _interpreter(tool.python)
+    python = find_python(tool.python) or sys.executable
     target = str(folder / "bin" / "python")
     uv = shutil.which("uv")
     if uv:
@@ -68,10 +68,11 @@ def _install(tool: Tool) -> None:
     (folder / "requirement").write_text(tool.requirement)
 
 
-def _interpreter(version: str) -> str:
+def find_python(version: str) -> str | None:
+    """The path of an interpreter of this version, such as 3.13, that can make environments; None without one."""
     name = f"python{version}"
     found = _pyenv(version, name) or shutil.which(name)
-    return found if found and _works(found, version) else sys.executable
+    return found if found and _works(found, version) else None
 
 
 def _pyenv(version: str, name: str) -> str | None:

@@ -1,0 +1,243 @@
+"""What the template becomes: linters pass much that would not work, so this looks at what SAM makes of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.sam import CONFIG, TEMPLATE, run, sam_environment, sam_tool, transformed_template
+
+# The only actions that have no resource to name.
+RESOURCELESS = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+ITEM_ACTIONS = {
+    f"dynamodb:{name}" for name in ("GetItem", "Query", "PutItem", "DeleteItem", "ConditionCheckItem", "BatchWriteItem")
+}
+TABLES_OF = {
+    "ChatFunction": {"DeckTable", "TurnsTable"},
+    "ConversationsFunction": {"DeckTable", "TurnsTable"},
+    "JobsFunction": {"DeckTable", "TurnsTable"},
+}
+SECRETS = {"ChatApiKeyParameter": "/deckhand/key", "AgentApiTokenParameter": "/deckhand/token"}
+SECRETS_OF = {
+    "ChatFunction": {"ChatApiKeyParameter", "AgentApiTokenParameter"},
+    "ConversationsFunction": {"AgentApiTokenParameter"},
+    "JobsFunction": {"ChatApiKeyParameter"},
+}
+
+Resources = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def resources() -> Resources:
+    """All resources after the transform, by logical id."""
+    found: Resources = transformed_template(parameters=SECRETS)["Resources"]
+    return found
+
+
+def of_type(resources: Resources, kind: str) -> Resources:
+    found = {name: resource["Properties"] for name, resource in resources.items() if resource["Type"] == kind}
+    assert found
+    return found
+
+
+def integrations(resources: Resources) -> Iterator[tuple[str, str, Any]]:
+    """Method, path and integration of every route."""
+    paths: dict[str, dict[str, Any]] = resources["Api"]["Properties"]["Body"]["paths"]
+    for path, methods in paths.items():
+        for method, described in methods.items():
+            yield method.upper(), path, described["x-amazon-apigateway-integration"]
+
+
+def statements(resources: Resources, role: str) -> list[dict[str, Any]]:
+    """Every statement of a role, those that stand behind a condition included."""
+    policies = resources[role]["Properties"]["Policies"]
+    found = [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+    return [statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in found]
+
+
+def statements_of(resources: Resources, function: str) -> list[dict[str, Any]]:
+    return statements(resources, resources[function]["Properties"]["Role"]["Fn::GetAtt"][0])
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def named(resource: Any) -> str:
+    """The logical id, or the parameter, that a policy's resource names."""
+    if "Fn::GetAtt" in resource:
+        name: str = resource["Fn::GetAtt"][0]
+        return name
+    text: str = resource["Fn::Sub"]
+    return text.rpartition("${")[2].rstrip("}")
+
+
+def test_sam_validate_and_its_linter_find_no_fault() -> None:
+    command = [str(sam_tool()), "validate", "--lint", "--config-file", str(CONFIG), "--template", str(TEMPLATE)]
+    assert "is a valid SAM Template" in run(command, sam_environment())
+
+
+def test_all_routes_of_chat_stream_and_no_others(resources: Resources) -> None:
+    streaming = {
+        (method, path)
+        for method, path, integration in integrations(resources)
+        if integration.get("responseTransferMode") == "STREAM"
+    }
+    assert streaming == {
+        ("POST", "/api/chat"),
+        ("GET", "/api/chat/status"),
+        ("GET", "/api/chat/turns"),
+        ("GET", "/api/chat/turn/{conversationId}"),
+        ("DELETE", "/api/chat/turn/{conversationId}"),
+    }
+
+
+def test_a_streaming_route_calls_its_function_by_the_streaming_address(resources: Resources) -> None:
+    for _, path, integration in integrations(resources):
+        streams = integration.get("responseTransferMode") == "STREAM"
+        end = "/response-streaming-invocations" if streams else "/invocations"
+        assert integration["uri"]["Fn::Sub"].endswith(f"Function.Arn}}{end}"), path
+        assert streams == ("/2021-11-15/" in integration["uri"]["Fn::Sub"]), path
+
+
+def test_a_stream_may_last_as_long_as_its_function_may_run(resources: Resources) -> None:
+    chat = resources["ChatFunction"]["Properties"]
+    times = {i.get("timeoutInMillis") for _, _, i in integrations(resources) if "responseTransferMode" in i}
+    assert times == {chat["Timeout"] * 1000} == {900_000}
+
+
+def test_a_buffered_function_ends_within_the_time_that_the_gateway_waits(resources: Resources) -> None:
+    assert resources["ConversationsFunction"]["Properties"]["Timeout"] == 29
+    assert {
+        integration.get("timeoutInMillis")
+        for _, _, integration in integrations(resources)
+        if "responseTransferMode" not in integration
+    } == {None}
+
+
+def test_no_route_takes_any_method(resources: Resources) -> None:
+    assert {method for method, _, _ in integrations(resources)} <= {"GET", "POST", "PUT", "PATCH", "DELETE"}
+
+
+def test_the_api_is_regional(resources: Resources) -> None:
+    assert resources["Api"]["Properties"]["EndpointConfiguration"] == {"Types": ["REGIONAL"]}
+
+
+def test_chat_starts_through_the_wrapper_that_streams_and_the_others_do_not(resources: Resources) -> None:
+    started = {}
+    for name, function in of_type(resources, "AWS::Lambda::Function").items():
+        variables = function["Environment"]["Variables"]
+        started[name] = variables.get("AWS_LAMBDA_EXEC_WRAPPER"), variables.get("RESPONSE_MODE")
+    assert started == {
+        "ChatFunction": ("/opt/stream-wrapper", "stream"),
+        "ConversationsFunction": (None, None),
+        "JobsFunction": (None, None),
+    }
+
+
+def test_the_tracer_never_reads_an_answer(resources: Resources) -> None:
+    for function in of_type(resources, "AWS::Lambda::Function").values():
+        assert function["Environment"]["Variables"]["POWERTOOLS_TRACER_CAPTURE_RESPONSE"] == "false"
+
+
+def test_the_wrapper_in_the_layer_can_be_executed() -> None:
+    assert (TEMPLATE.parent / "layers/deckhand/stream-wrapper").stat().st_mode & 0o111 == 0o111
+
+
+def test_every_function_runs_on_the_layers_with_a_log_group_whose_entries_go(resources: Resources) -> None:
+    groups = of_type(resources, "AWS::Logs::LogGroup")
+    for function in of_type(resources, "AWS::Lambda::Function").values():
+        assert function["Runtime"] == "python3.13"
+        assert function["TracingConfig"] == {"Mode": "Active"}
+        assert len(function["Layers"]) == 2
+        assert groups[function["LoggingConfig"]["LogGroup"]["Ref"]]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+
+
+@pytest.mark.parametrize("table", ["TurnsTable", "IdentityTable"])
+def test_items_that_expire_are_removed(resources: Resources, table: str) -> None:
+    assert resources[table]["Properties"]["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+
+
+@pytest.mark.parametrize("table", ["DeckTable", "IdentityTable"])
+def test_what_cannot_be_made_again_can_be_restored_and_outlives_its_stack(resources: Resources, table: str) -> None:
+    recovery = resources[table]["Properties"]["PointInTimeRecoverySpecification"]
+    assert recovery == {"PointInTimeRecoveryEnabled": True}
+    assert resources[table]["DeletionPolicy"] == resources[table]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_tables_are_encrypted_paid_by_use_and_keyed_alike(resources: Resources) -> None:
+    tables = of_type(resources, "AWS::DynamoDB::Table")
+    assert set(tables) == {"DeckTable", "TurnsTable", "IdentityTable"}
+    for table in tables.values():
+        assert table["BillingMode"] == "PAY_PER_REQUEST"
+        assert table["SSESpecification"] == {"SSEEnabled": True}
+        assert [(key["AttributeName"], key["KeyType"]) for key in table["KeySchema"]] == [
+            ("pk", "HASH"),
+            ("sk", "RANGE"),
+        ]
+        assert {a["AttributeType"] for a in table["AttributeDefinitions"]} == {"S"}
+
+
+def test_each_function_has_a_role_of_its_own(resources: Resources) -> None:
+    functions = of_type(resources, "AWS::Lambda::Function").values()
+    roles = {function["Role"]["Fn::GetAtt"][0] for function in functions}
+    assert len(roles) == len(functions)
+
+
+def test_no_role_has_a_wildcard_or_a_policy_that_is_not_ours(resources: Resources) -> None:
+    for name, role in of_type(resources, "AWS::IAM::Role").items():
+        assert "ManagedPolicyArns" not in role, name
+        for statement in statements(resources, name):
+            actions = set(listed(statement["Action"]))
+            assert not any("*" in action for action in actions), name
+            assert actions <= RESOURCELESS or "*" not in listed(statement["Resource"]), name
+
+
+@pytest.mark.parametrize("function", list(TABLES_OF))
+def test_a_function_reaches_only_its_tables_and_only_by_items(resources: Resources, function: str) -> None:
+    allowed = [
+        (set(listed(statement["Action"])), {named(resource) for resource in listed(statement["Resource"])})
+        for statement in statements_of(resources, function)
+        if any(action.startswith("dynamodb:") for action in listed(statement["Action"]))
+    ]
+    assert allowed == [(ITEM_ACTIONS, TABLES_OF[function])]
+
+
+@pytest.mark.parametrize("function", list(SECRETS_OF))
+def test_a_function_reads_the_secrets_that_its_environment_names_and_no_others(
+    resources: Resources, function: str
+) -> None:
+    readable = {
+        named(statement["Resource"])
+        for statement in statements_of(resources, function)
+        if listed(statement["Action"]) == ["ssm:GetParameter"]
+    }
+    variables = resources[function]["Properties"]["Environment"]["Variables"].values()
+    given = {
+        value["Fn::If"][1]["Fn::Sub"].removeprefix("ssm:${").rstrip("}")
+        for value in variables
+        if isinstance(value, dict) and "Fn::If" in value
+    }
+    assert readable == given == SECRETS_OF[function]
+
+
+def test_every_function_has_expectations_here(resources: Resources) -> None:
+    assert set(of_type(resources, "AWS::Lambda::Function")) == set(TABLES_OF) == set(SECRETS_OF)
+
+
+def test_a_job_stays_hidden_while_its_worker_may_run_and_is_put_aside_after_five_tries(resources: Resources) -> None:
+    queue = resources["JobsQueue"]["Properties"]
+    assert queue["VisibilityTimeout"] > resources["JobsFunction"]["Properties"]["Timeout"]
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 5
+
+
+def test_a_job_that_fails_is_the_only_one_that_comes_again(resources: Resources) -> None:
+    [mapping] = of_type(resources, "AWS::Lambda::EventSourceMapping").values()
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_the_template_names_no_secret(resources: Resources) -> None:
+    for function in of_type(resources, "AWS::Lambda::Function").values():
+        variables = function["Environment"]["Variables"]
+        for name in {"CHAT_API_KEY", "AGENT_API_TOKEN"} & set(variables):
+            assert variables[name]["Fn::If"][1]["Fn::Sub"].startswith("ssm:")
