@@ -28,9 +28,7 @@ class Pool:
         """Raises StartError when the handler cannot be loaded."""
         await self.crew.start()
 
-    def invoke(
-        self, payload: bytes, *, long: bool, request_id: str | None = None, proxy: bool = True
-    ) -> Invocation:
+    def invoke(self, payload: bytes, *, long: bool, request_id: str | None = None, proxy: bool = True) -> Invocation:
         """Begin a call with an event as JSON. The call runs to its end whether or not anybody reads the answer."""
         call = Call(
             request_id=request_id or str(uuid.uuid4()),

@@ -88,11 +88,7 @@ def _function(name: str, own: Mapping[str, Any], shared: Mapping[str, Any], root
         timeout=float(either("Timeout", DEFAULT_TIMEOUT_SECONDS)),
         memory=int(either("MemorySize", 128)),
         environment={key: _text(value) for key, value in variables.items()},
-        routes=tuple(
-            _route(event.get("Properties") or {})
-            for event in events
-            if event.get("Type") == "Api"
-        ),
+        routes=tuple(_route(event.get("Properties") or {}) for event in events if event.get("Type") == "Api"),
         queue="SQS" in kinds,
         schedule=bool(kinds & {"Schedule", "ScheduleV2"}),
     )
