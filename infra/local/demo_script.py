@@ -156,8 +156,8 @@ def _list_cards(scene: Scene) -> str | ToolUse:
         return ToolUse("list_manifests", {})
     if listed.error is not None:
         return f"I could not list the cards: {listed.error}"
-    entries = listed.result.get("entries", []) if isinstance(listed.result, dict) else listed.result or []
-    names = [entry.get("label") or (entry.get("meta") or {}).get("label") or entry.get("id", "?") for entry in entries]
+    cards = listed.result.get("cards", []) if isinstance(listed.result, dict) else []
+    names = [card.get("label") or card.get("id", "?") for card in cards]
     if not names:
         return "There are no cards yet. Say “make a card for mood”, for example."
     return f"You have {len(names)} card{'s' if len(names) > 1 else ''}: {', '.join(names)}."

@@ -119,12 +119,12 @@ def test_a_card_that_was_not_made_is_not_claimed() -> None:
 
 
 def test_cards_are_listed_by_their_labels() -> None:
-    listed = {"entries": [{"id": "weight", "meta": {"label": "Weight"}}, {"id": "mood", "label": "Mood"}]}
+    listed = {"cards": [{"id": "weight", "label": "Weight"}, {"id": "mood", "label": "Mood"}]}
     assert said(talk("what cards do I have?", ("list_manifests", listed))) == "You have 2 cards: Weight, Mood."
 
 
 def test_an_empty_deck_is_told() -> None:
-    assert "no cards yet" in said(talk("which cards are there", ("list_manifests", {"entries": []})))
+    assert "no cards yet" in said(talk("which cards are there", ("list_manifests", {"cards": []})))
 
 
 def test_a_tool_that_is_not_offered_is_not_called() -> None:
