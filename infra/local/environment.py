@@ -33,6 +33,7 @@ def function_environment(
         **{name: value for name, value in function.environment.items() if not value.startswith("ssm:")},
         **settings,
         "DECKHAND_SQLITE": str(data / "deckhand.sqlite3"),
+        "DECKHAND_REPORTS": str(data / "reports"),
         "RESPONSE_MODE": "stream",
         "POWERTOOLS_TRACE_DISABLED": "true",
         "AWS_REGION": "us-east-1",

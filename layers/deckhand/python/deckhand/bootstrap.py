@@ -3,8 +3,12 @@
 import os
 import time
 import uuid
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
+from types import ModuleType
 from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
 
 from deckhand.agent.budget import Budget
 from deckhand.agent.gateway import Endpoint, HttpGateway
@@ -19,16 +23,14 @@ from deckhand.edge.public import public_routes
 from deckhand.edge.request import Request
 from deckhand.edge.secrets import resolve
 from deckhand.edge.telemetry import Telemetry
-from deckhand.operations import conversations, history, search
 from deckhand.operations.caller import Caller
-from deckhand.operations.catalog import REGISTRY
+from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, REGISTRY
 from deckhand.settings import Settings, read_settings
 from deckhand.storage.port import ItemStore, Table
 from deckhand.storage.queue import JobQueue
+from deckhand.storage.reports import BucketReports, FolderReports, Reports
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
-
-CONVERSATIONS = {family.__name__ for family in (conversations, search, history)}
 
 if TYPE_CHECKING:
     from deckhand.edge.jobs import JobWorker
@@ -80,12 +82,17 @@ class Parts:
 
         return SqsQueue(self.settings.jobs_queue_url, endpoint=self.settings.sqs_endpoint)
 
+    def reports(self, tenant: str) -> Reports:
+        if self.settings.reports_bucket:
+            return BucketReports(self.settings.reports_bucket, f"{tenant}/reports/", endpoint=self.settings.s3_endpoint)
+        return FolderReports(self.settings.deckhand_reports or "reports")
+
     @cached_property
     def gateway(self) -> HttpGateway | None:
         settings = self.settings
         if settings.chat_endpoint_url is None:
             return None
-        key = resolve(settings.chat_api_key.get_secret_value() if settings.chat_api_key else None)
+        key = _secret(settings.chat_api_key)
         endpoint = Endpoint(
             url=settings.chat_endpoint_url,
             api_key=key,
@@ -124,14 +131,20 @@ class Parts:
             principal=principal,
             channel="chat" if channel == "chat" else "api",
             store=self.store,
+            jobs=self.jobs,
+            reports=self.reports(principal.tenant),
             now=time.time,
             new_id=new_id,
             zone=self.settings.zone,
         )
 
+    @property
+    def authenticator(self) -> Authenticator:
+        """Made anew each time: a secret in the Parameter Store may change."""
+        return Authenticator(_secret(self.settings.agent_api_token), _secret(self.settings.deckhand_admin_token))
+
     def authenticate(self, request: Request) -> Principal:
-        secret = self.settings.agent_api_token
-        return Authenticator(resolve(secret.get_secret_value() if secret else None)).principal(request)
+        return self.authenticator.principal(request)
 
     def chat_app(self) -> App:
         settings = self.settings
@@ -155,11 +168,23 @@ class Parts:
         return JobWorker(context=self.turns, chats=self.chats, gateway=self.gateway, thread=EventLoopThread())
 
     def conversations_app(self) -> App:
-        family = [o for o in REGISTRY.all() if o.run.__module__ in CONVERSATIONS]
-        made: list[Route] = routes(
-            family, authenticate=self.authenticate, caller=lambda principal: self.caller(principal, "api")
+        return App([*self._routes(CONVERSATION_FAMILIES), *public_routes(self.settings)])
+
+    def manifests_app(self) -> App:
+        return App(self._routes(CARD_FAMILIES))
+
+    def _routes(self, families: Iterable[ModuleType]) -> list[Route]:
+        modules = {family.__name__ for family in families}
+        return routes(
+            [operation for operation in REGISTRY.all() if operation.run.__module__ in modules],
+            authenticate=self.authenticate,
+            admin=lambda request: self.authenticator.operator(request),
+            caller=lambda principal: self.caller(principal, "api"),
         )
-        return App([*made, *public_routes(self.settings)])
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return resolve(value.get_secret_value() if value else None)
 
 
 @lru_cache(maxsize=1)

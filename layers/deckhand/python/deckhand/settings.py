@@ -11,8 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from deckhand.domain.times import zone
 
-SECRETS = ("CHAT_API_KEY", "AGENT_API_TOKEN", "CHAT_GATEWAY_TOKEN")
-
 
 class SettingsError(Exception):
     """The environment cannot be used; the message names every variable at fault and never a value."""
@@ -36,6 +34,11 @@ class Settings(BaseModel):
     chat_window_chars: int = Field(default=24_000, ge=1)
     health_debug: bool = False
     agent_api_token: SecretStr | None = None
+
+    deckhand_admin_token: SecretStr | None = None
+    reports_bucket: str = ""
+    s3_endpoint: str | None = None
+    deckhand_reports: str | None = None
 
     deckhand_tz: str = "UTC"
     deckhand_sqlite: str | None = None

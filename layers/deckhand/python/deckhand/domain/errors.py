@@ -3,14 +3,18 @@
     DeckhandError
     ├── InvalidRequest            the caller sent something that cannot be used
     │   ├── InvalidJson, BodyTooLarge, InvalidMessages, ValidationFailed
-    │   ├── InvalidManifest (InvalidManifestId), RowTooLarge, BadPath
-    ├── NotAllowed                Unauthenticated, NotConfigured
+    │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
+    │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidOrder, UnknownKey, ProtectedField
+    ├── NotAllowed                Unauthenticated, NotConfigured, NotWriteable, OutsideDateWindow,
+    │                             ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
-    │                             NoTurnRunning
-    ├── Conflict                  TurnRunning, IdempotencyMismatch, DuplicateId, NotAList
+    │                             UnknownRow, UnknownDocument, UnknownNotification, NoTurnRunning
+    ├── Conflict                  TurnRunning, IdempotencyMismatch, DuplicateId, StaleVersion, NotAList,
+    │                             OrderMismatch
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
+    ├── AnswerTooLarge            read it in parts
     └── StorageError              ConditionFailed, ItemTooLarge, StorageUnavailable
 
 Each class has a stable `code`; the sentence is for a person and never holds prompts, keys, paths or upstream text.
@@ -74,6 +78,43 @@ class InvalidManifestId(InvalidManifest):
     code = "invalid_id"
 
 
+class InvalidManifestField(InvalidManifest):
+    """Category, notifications, cadence, ingest, schedule and the like."""
+
+    code = "invalid"
+
+
+class InvalidOrder(InvalidRequest):
+    """Empty, or something named twice."""
+
+    code = "invalid_order"
+
+
+class WrongType(InvalidRequest):
+    code = "wrong_type"
+    sentence = "The value is not of the type that is needed there."
+
+
+class NoMatch(InvalidRequest):
+    code = "no_match"
+    sentence = "The path leads nowhere."
+
+
+class Ambiguous(InvalidRequest):
+    code = "ambiguous"
+    sentence = "The path fits more than one place."
+
+
+class UnknownKey(InvalidRequest):
+    code = "unknown_key"
+    sentence = "Only meta and description can be patched."
+
+
+class ProtectedField(InvalidRequest):
+    code = "protected_field"
+    sentence = "This field cannot be changed."
+
+
 class RowTooLarge(InvalidRequest):
     code = "row_too_large"
     sentence = "A row may have at most 390,000 bytes."
@@ -87,6 +128,21 @@ class BadPath(InvalidRequest):
 class NotAllowed(DeckhandError):
     code = "forbidden"
     sentence = "This is not allowed."
+
+
+class NotWriteable(NotAllowed):
+    code = "not_writeable"
+    sentence = "This card does not take entries: meta.writeable.fromWebapp is not true."
+
+
+class OutsideDateWindow(NotAllowed):
+    code = "outside_date_window"
+    sentence = "This card does not take entries for that date."
+
+
+class ReportNotVerified(NotAllowed):
+    code = "report_not_verified"
+    sentence = "This report is a scan that no person has checked yet, so its text is not given out."
 
 
 class Unauthenticated(NotAllowed):
@@ -119,6 +175,21 @@ class UnknownManifest(NotFound):
     sentence = "There is no such card."
 
 
+class UnknownRow(NotFound):
+    code = "unknown_row"
+    sentence = "There is no such row."
+
+
+class UnknownDocument(NotFound):
+    code = "unknown_document"
+    sentence = "There is no such document."
+
+
+class UnknownNotification(NotFound):
+    code = "unknown_notification"
+    sentence = "There is no such reminder on this card."
+
+
 class NoTurnRunning(NotFound):
     code = "no_turn_running"
     sentence = "No such turn is running in this conversation."
@@ -141,6 +212,18 @@ class IdempotencyMismatch(Conflict):
     sentence = "This Idempotency-Key was used with another body."
 
 
+class StaleVersion(Conflict):
+    """`version` is the present one."""
+
+    code = "stale_version"
+    sentence = "The card changed since you read it."
+
+
+class OrderMismatch(Conflict):
+    code = "order_mismatch"
+    sentence = "The order must name everything that is there, each once."
+
+
 class DuplicateId(Conflict):
     code = "duplicate_id"
     sentence = "This id is taken."
@@ -149,6 +232,11 @@ class DuplicateId(Conflict):
 class NotAList(Conflict):
     code = "not_a_list"
     sentence = "The card's data is not a list of rows."
+
+
+class AnswerTooLarge(DeckhandError):
+    code = "answer_too_large"
+    sentence = "The answer would be over 6 MB. Read the card by rows."
 
 
 class GatewayError(DeckhandError):

@@ -26,10 +26,12 @@ class Actor(Model):
 
 
 class Job(Model):
-    """`title`: make a title for the conversation. `queued_turn`: answer the messages that queued in it. Both may be
-    done twice without harm.
+    """`title`: make a title for the conversation. `queued_turn`: answer the messages that queued in it. `drop_rows`:
+    remove a generation of a card's rows that nobody sees any more. All may be done twice without harm.
     """
 
-    kind: Literal["title", "queued_turn"]
+    kind: Literal["title", "queued_turn", "drop_rows"]
     actor: Actor
-    conversation: str
+    conversation: str = ""
+    card: str = ""
+    generation: str = ""

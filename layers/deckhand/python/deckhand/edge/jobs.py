@@ -13,6 +13,7 @@ from deckhand.agent.chat import ChatGateway
 from deckhand.domain.errors import TurnRunning, UnknownConversation
 from deckhand.domain.job import Job
 from deckhand.edge.live import EventLoopThread
+from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Owner
 from deckhand.turns.chat import Chats
 from deckhand.turns.context import TurnContext
@@ -36,6 +37,7 @@ class JobWorker:
         self._kinds: dict[str, Callable[[Job, float | None], None]] = {
             "title": self._title,
             "queued_turn": self._queued_turn,
+            "drop_rows": self._drop_rows,
         }
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> Any:
@@ -55,10 +57,13 @@ class JobWorker:
 
     def _handle(self, record: SQSRecord, left: float | None) -> None:
         job = Job.model_validate_json(record.body)
-        if self._gateway is None or self._chats is None:
+        if job.kind != "drop_rows" and (self._gateway is None or self._chats is None):
             logger.warning("job dropped: no gateway is configured", kind=job.kind)
             return
         self._kinds[job.kind](job, left)
+
+    def _drop_rows(self, job: Job, _: float | None) -> None:
+        Cards(self._context.store, job.actor.tenant).drop_generation(job.card, job.generation)
 
     def _title(self, job: Job, _: float | None) -> None:
         if self._gateway is not None:

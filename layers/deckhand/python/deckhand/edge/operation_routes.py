@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from deckhand.domain.errors import ValidationFailed
+from deckhand.domain.errors import AnswerTooLarge, ValidationFailed
 from deckhand.domain.principal import Principal
 from deckhand.edge.answer import json_answer
 from deckhand.edge.app import Route
@@ -14,16 +14,26 @@ from deckhand.edge.request import Request
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, Operation
 
+# Lambda's limit is 6,291,556 bytes for the whole proxy answer.
+MAX_ANSWER_BYTES = 6_000_000
+
 
 def routes(
     operations: Iterable[Operation],
     *,
     authenticate: Callable[[Request], Principal],
+    admin: Callable[[Request], Principal],
     caller: Callable[[Principal], Caller],
 ) -> list[Route]:
-    """One route for each operation that is exposed over HTTP."""
+    """`admin` authenticates the operator, for the routes that are the operator's. One route for each operation that
+    is exposed over HTTP.
+    """
     return [
-        Route(operation.http.method, operation.http.path, _endpoint(operation, operation.http, authenticate, caller))
+        Route(
+            operation.http.method,
+            operation.http.path,
+            _endpoint(operation, operation.http, admin if operation.http.admin else authenticate, caller),
+        )
         for operation in operations
         if operation.http is not None
     ]
@@ -37,16 +47,18 @@ def _endpoint(
 ) -> Callable[[Request, Mapping[str, str], Any], Any]:
     def endpoint(request: Request, parts: Mapping[str, str], _: Any) -> Any:
         principal = authenticate(request)
-        given = validated(operation.input, _fields(http, request, parts))
-        return json_answer(http.status, operation.run(caller(principal), given))
+        given = validated(operation.input, _fields(operation, http, request, parts))
+        return _bounded(http.status, operation.run(caller(principal), given))
 
     return endpoint
 
 
-def _fields(http: Http, request: Request, parts: Mapping[str, str]) -> dict[str, Any]:
+def _fields(operation: Operation, http: Http, request: Request, parts: Mapping[str, str]) -> dict[str, Any]:
     """The union of path, query and body; the path wins nothing, as a name may stand in one of them only."""
     if http.method in ("GET", "DELETE"):
         fields: dict[str, Any] = dict(request.query)
+    elif http.body is not None and http.text:
+        fields = {http.body: request.text(http.limit)}
     elif http.body is not None:
         fields = {http.body: request.json(http.limit)}
     else:
@@ -54,7 +66,20 @@ def _fields(http: Http, request: Request, parts: Mapping[str, str]) -> dict[str,
     named = {name: parts[name] for name in re.findall(r"{(\w+)}", http.path)}
     if clash := sorted(set(fields) & set(named)):
         raise ValidationFailed(errors=[{"path": name, "message": "is given by the path"} for name in clash])
+    if (match := request.headers.get("if-match")) is not None and "if_match" in operation.input.model_fields:
+        named["if_match"] = match.strip().removeprefix("W/").strip('"')
     return {**fields, **named}
+
+
+def _bounded(status: int, result: Any) -> Any:
+    """A buffered answer has at most 6 MB; measured on its bytes (bug case 56)."""
+    answer = json_answer(status, result)
+    if len((answer.body or "").encode()) > MAX_ANSWER_BYTES:
+        raise AnswerTooLarge()
+    version = result.get("version") if isinstance(result, dict) else None
+    if isinstance(version, int):
+        answer.headers["ETag"] = f'"{version}"'
+    return answer
 
 
 def validated(model: type[BaseModel], fields: Mapping[str, Any]) -> BaseModel:

@@ -27,6 +27,15 @@ class Request:
             raise BodyTooLarge()
         return json_text.loads(self.body)
 
+    def text(self, limit: int) -> str:
+        """The body as text. Raises `BodyTooLarge`, `InvalidRequest` when it is not UTF-8."""
+        if len(self.body) > limit:
+            raise BodyTooLarge()
+        try:
+            return self.body.decode()
+        except UnicodeDecodeError:
+            raise InvalidRequest("The body is not UTF-8 text.") from None
+
     def json_object(self, limit: int) -> dict[str, Any]:
         value = self.json(limit)
         if not isinstance(value, dict):

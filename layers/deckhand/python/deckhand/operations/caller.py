@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from zoneinfo import ZoneInfo
 
+from deckhand.domain.errors import StorageError
+from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Channel, Principal
+from deckhand.domain.times import local
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Conversations, Owner
 from deckhand.storage.port import ItemStore
+from deckhand.storage.queue import JobQueue
+from deckhand.storage.reports import Reports
 from deckhand.storage.turns import Turns
 
 
@@ -18,6 +24,8 @@ class Caller:
     principal: Principal
     channel: Channel
     store: ItemStore
+    jobs: JobQueue
+    reports: Reports
     now: Callable[[], float]
     new_id: Callable[[], str]
     zone: ZoneInfo
@@ -25,6 +33,11 @@ class Caller:
     @property
     def owner(self) -> Owner:
         return Owner(self.principal.tenant, self.principal.user)
+
+    @property
+    def today(self) -> date:
+        """In the user's zone, everywhere."""
+        return local(self.now(), self.zone).date()
 
     @property
     def cards(self) -> Cards:
@@ -37,3 +50,11 @@ class Caller:
     @property
     def turns(self) -> Turns:
         return Turns(self.store)
+
+    def drop_rows(self, card: str, generation: str) -> None:
+        """Behind the request; what a failing queue leaves behind is out of sight, and does no harm but take room."""
+        job = Job(kind="drop_rows", actor=Actor.of(self.principal), card=card, generation=generation)
+        try:
+            self.jobs.send(job)
+        except StorageError:
+            return

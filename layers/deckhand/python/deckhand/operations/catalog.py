@@ -1,8 +1,21 @@
 """All families of operations. Importing this module fills the registry; adding a family is adding its line here."""
 
-from deckhand.operations import conversations, history, manifests, search
+from deckhand.operations import (
+    card_data,
+    conversations,
+    docs,
+    feedback,
+    fields,
+    history,
+    manifests,
+    notifications,
+    overview,
+    reports,
+    search,
+)
 from deckhand.operations.registry import REGISTRY
 
-FAMILIES = (manifests, conversations, search, history)
+CARD_FAMILIES = (manifests, card_data, fields, notifications, overview, docs, reports, feedback)
+CONVERSATION_FAMILIES = (conversations, search, history)
 
-__all__ = ["FAMILIES", "REGISTRY"]
+__all__ = ["CARD_FAMILIES", "CONVERSATION_FAMILIES", "REGISTRY"]

@@ -17,7 +17,8 @@ class Http:
     """Where an operation is reached over HTTP.
 
     Fields named in `path` come from it; the others from the query (GET, DELETE) or the JSON body. `body` names the one
-    field that is the whole body. `limit` is the largest body in bytes.
+    field that is the whole body, as text when `text`. `limit` is the largest body in bytes. `admin` asks for the
+    operator's token.
     """
 
     method: Method
@@ -25,6 +26,8 @@ class Http:
     status: int = 200
     body: str | None = None
     limit: int = 256 * 1024
+    admin: bool = False
+    text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

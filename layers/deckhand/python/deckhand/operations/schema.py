@@ -33,7 +33,7 @@ def _plain(node: Any, definitions: dict[str, Any]) -> Any:
             return _plain({**branches[0], **rest}, definitions)
         return {**_plain(rest, definitions), "anyOf": _plain(branches, definitions)}
     plain = {
-        name: {key: _plain(value, definitions) for key, value in child.items()}
+        name: {key: _plain(value, definitions) for key, value in child.items() if not value.get("x-http-only")}
         if name == "properties"
         else _plain(child, definitions)
         for name, child in node.items()

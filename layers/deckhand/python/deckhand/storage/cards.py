@@ -1,15 +1,18 @@
 """Cards on the store: all manifests in one partition, each card's rows in one of their own.
 
     deck  <tenant>#cards                 meta#<id>    manifest without its data
-    deck  <tenant>#cards                 state#<id>   version, row count, next order, generation
-    deck  <tenant>#card#<id>#g<gen>      r#<order>    one row: [row id, value]
+    deck  <tenant>#cards                 state#<id>   version, row count, next order, generation, newest entries
+    deck  <tenant>#card#<id>#g<gen>      r#<order>    one row, the value's JSON
+    deck  <tenant>#card#<id>#g<gen>      value        data that is not a list of rows
 
-Appending writes the row and the small state item, whatever the card's size. Data that is not a list is one `value`
-item of its generation.
+Appending writes the row and the small state item, whatever the card's size. Replacing writes a new generation and
+moves the state's pointer:
+readers never see a mix. Every change moves the state on the condition of its version, so of writers that collide
+none is lost.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,28 +20,34 @@ from deckhand.domain.cards import MAX_ROW_BYTES
 from deckhand.domain.errors import (
     ConditionFailed,
     DuplicateId,
-    NotAList,
     RowTooLarge,
+    StaleVersion,
     StorageUnavailable,
     UnknownManifest,
+    UnknownRow,
 )
 from deckhand.domain.json_text import dumps
 from deckhand.domain.model import Model
-from deckhand.storage.port import ABSENT, Item, ItemStore, Key, Put, VersionIs
+from deckhand.domain.recency import Recency
+from deckhand.storage.parts import join, split
+from deckhand.storage.port import ABSENT, Condition, Delete, Item, ItemStore, Key, Op, Page, Put, VersionIs
 
-ATTEMPTS = 200
+ATTEMPTS = 300
+Shape = Literal["rows", "value", "none"]
 
 
 class CardState(Model):
     """`shape`: whether the data is a list of rows, one value, or absent. `version` moves with every change of the
-    card.
-    """
+    card; `written_at` is the
+    last change of the data in epoch seconds."""
 
     version: int = 1
-    shape: Literal["rows", "value", "none"] = "none"
+    shape: Shape = "none"
     count: int = 0
     next_order: int = 1
-    generation: int = 0
+    generation: str = "0"
+    recency: Recency = Recency()
+    written_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,71 +57,80 @@ class Card:
     id: str
     manifest: dict[str, Any]
     state: CardState
+    meta_version: int
     state_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """`id` names the row within its generation; whole replaces and reorders give new ids."""
+
     id: str
     order: int
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a change writes beside the state: a new manifest, row ops. `state` is without the new version."""
+
+    state: CardState
+    manifest: dict[str, Any] | None = None
+    ops: tuple[Op, ...] = ()
+
+
 class Cards:
-    """Blocking. Raises `UnknownManifest`, `DuplicateId`, `NotAList`, `RowTooLarge` and storage errors."""
+    """Blocking. Raises `UnknownManifest`, `UnknownRow`, `DuplicateId`, `StaleVersion`, `RowTooLarge` and storage
+    errors.
+    """
 
     def __init__(self, store: ItemStore, tenant: str) -> None:
         self._store, self._tenant = store, tenant
 
+    # -- reading
+
     def all(self) -> list[Card]:
         """In the order that people set, then by label. One query."""
-        items = self._store.query("deck", f"{self._tenant}#cards").items
+        items = list(join(self._store.query("deck", f"{self._tenant}#cards").items))
         states = {item.sk.removeprefix("state#"): item for item in items if item.sk.startswith("state#")}
         metas = {item.sk.removeprefix("meta#"): item for item in items if item.sk.startswith("meta#")}
-        cards = [_card(card, metas[card], states[card]) for card in metas if card in states]
-        return sorted(cards, key=_order)
+        return sorted((_card(card, metas[card], states[card]) for card in metas if card in states), key=_place)
 
     def find(self, card: str) -> Card:
+        if not 0 < len(card) <= 64:
+            raise UnknownManifest()
         meta, state = self._store.get(self._key("meta", card)), self._store.get(self._key("state", card))
         if meta is None or state is None:
             raise UnknownManifest()
         return _card(card, meta, state)
 
-    def create(
-        self, card: str, manifest: dict[str, Any], data: Any, *, row_ids: Sequence[str], token: str
-    ) -> CardState:
-        """`data` None: no data. Rows are written before the card can be seen."""
-        rows = data if isinstance(data, list) else []
-        shape: Literal["rows", "value", "none"] = (
-            "rows" if isinstance(data, list) else "none" if data is None else "value"
-        )
-        state = CardState(shape=shape, count=len(rows), next_order=len(rows) + 1)
-        if self._store.get(self._key("meta", card)) is not None:
-            raise DuplicateId()
-        puts = [
-            self._put_row(card, state.generation, Row(row_id, order, value))
-            for order, (row_id, value) in enumerate(zip(row_ids, rows, strict=True), start=1)
-        ]
-        if shape == "value":
-            puts.append(Put(Item("deck", self._rows_pk(card, state.generation), "value", dumps(data))))
-        for start in range(0, len(puts), 25):
-            self._store.write(puts[start : start + 25], token=f"{token}.{start}")
-        meta_key, state_key = self._key("meta", card), self._key("state", card)
-        try:
-            self._store.write(
-                [
-                    Put(Item("deck", meta_key.pk, meta_key.sk, dumps(manifest)), ABSENT),
-                    Put(Item("deck", state_key.pk, state_key.sk, state.to_json()), ABSENT),
-                ],
-                token=token,
-            )
-        except ConditionFailed:
-            raise DuplicateId() from None
-        return state
-
     def rows(self, card: Card) -> list[Row]:
-        items = self._store.query("deck", self._rows_pk(card.id, card.state.generation), prefix="r#").items
-        return [_row(item) for item in items]
+        items = self._store.query("deck", self._pk(card.id, card.state.generation), prefix="r#").items
+        return [_row(card, item) for item in items]
+
+    def page(self, card: Card, *, limit: int, after: str | None, backwards: bool) -> tuple[list[Row], str | None]:
+        """At most `limit` rows behind the row id `after`, and the id to go on after. A row id of another generation
+        is unknown.
+        """
+        bound = None if after is None else f"r#{self._order(card, after):012d}"
+        found: Page = self._store.query(
+            "deck",
+            self._pk(card.id, card.state.generation),
+            prefix="r#",
+            after=None if backwards else bound,
+            before=bound if backwards else None,
+            backwards=backwards,
+            limit=limit,
+        )
+        rows = [_row(card, item) for item in found.items]
+        return rows, rows[-1].id if found.cursor is not None and rows else None
+
+    def row(self, card: Card, row_id: str) -> Row:
+        key = self._row_key(card.id, card.state.generation, self._order(card, row_id))
+        item = self._store.get(key)
+        if item is None:
+            raise UnknownRow()
+        return _row(card, item)
 
     def data(self, card: Card) -> Any:
         """The whole data block as it was written; None without data."""
@@ -120,60 +138,147 @@ class Cards:
             return [row.value for row in self.rows(card)]
         if card.state.shape == "none":
             return None
-        item = self._store.get(Key("deck", self._rows_pk(card.id, card.state.generation), "value"))
-        return None if item is None else json.loads(item.body)
+        items = self._store.query("deck", self._pk(card.id, card.state.generation), prefix="value").items
+        return next((json.loads(item.body) for item in join(items)), None)
 
-    def append(self, card: str, row_id: str, value: Any, *, token: str) -> CardState:
-        """Adds one row at the end and returns the state after it. Writers that collide try again; none is lost."""
-        for _ in range(ATTEMPTS):
-            item = self._store.get(self._key("state", card))
-            if item is None:
-                raise UnknownManifest()
-            state = CardState.model_validate_json(item.body)
-            if state.shape == "value":
-                raise NotAList()
-            moved = state.model_copy(
-                update={
-                    "version": state.version + 1,
-                    "shape": "rows",
-                    "count": state.count + 1,
-                    "next_order": state.next_order + 1,
-                }
-            )
-            ops = [
-                Put(Item("deck", item.pk, item.sk, moved.to_json(), item.version + 1), VersionIs(item.version)),
-                self._put_row(card, state.generation, Row(row_id, state.next_order, value)),
+    # -- writing
+
+    def create(self, card: str, manifest: dict[str, Any], state: CardState, data: Any, *, token: str) -> None:
+        """`state` describes `data` (None: no data), which is written before the card can be seen."""
+        if self._store.get(self._key("meta", card)) is not None:
+            raise DuplicateId()
+        self.write_generation(card, state.generation, data, token=token)
+        ops = [
+            *self._puts("meta", card, dumps(manifest), 1, ABSENT),
+            *self._puts("state", card, state.to_json(), 1, ABSENT),
+        ]
+        try:
+            self._store.write(ops, token=token)
+        except ConditionFailed:
+            self.drop_generation(card, state.generation)
+            raise DuplicateId() from None
+
+    def change(
+        self, card: str, edit: Callable[[Card], Change | None], *, token: str, version: int | None = None
+    ) -> Card:
+        """Applies `edit` to the card as it is, again when somebody was quicker. None from `edit` changes nothing.
+
+        `version` is the one that the caller read: raises `StaleVersion` when the card has moved on.
+        """
+        for attempt in range(ATTEMPTS):
+            found = self.find(card)
+            if version is not None and found.state.version != version:
+                raise StaleVersion(version=found.state.version)
+            wanted = edit(found)
+            if wanted is None:
+                return found
+            state = wanted.state.model_copy(update={"version": found.state.version + 1})
+            ops: list[Op] = [
+                *self._puts("state", card, state.to_json(), found.state_version + 1, VersionIs(found.state_version))
             ]
+            meta_version = found.meta_version
+            if wanted.manifest is not None:
+                meta_version += 1
+                ops += self._puts("meta", card, dumps(wanted.manifest), meta_version, VersionIs(found.meta_version))
             try:
-                self._store.write(ops, token=f"{token}.{item.version}")
+                self._store.write([*ops, *wanted.ops], token=f"{token}.{attempt}")
             except ConditionFailed:
                 continue
-            return moved
+            return Card(card, wanted.manifest or found.manifest, state, meta_version, found.state_version + 1)
         raise StorageUnavailable()
 
-    def _put_row(self, card: str, generation: int, row: Row) -> Put:
-        body = dumps([row.id, row.value])
-        if len(body.encode()) > MAX_ROW_BYTES + 64:
+    def remove(self, card: str, *, token: str, version: int | None = None) -> Card:
+        """Takes the card away; its rows are nobody's then and are dropped by `drop_generation`."""
+        for attempt in range(ATTEMPTS):
+            found = self.find(card)
+            if version is not None and found.state.version != version:
+                raise StaleVersion(version=found.state.version)
+            ops = [
+                Delete(self._key("meta", card), VersionIs(found.meta_version)),
+                Delete(self._key("state", card), VersionIs(found.state_version)),
+            ]
+            try:
+                self._store.write(ops, token=f"{token}.{attempt}")
+            except ConditionFailed:
+                continue
+            return found
+        raise StorageUnavailable()
+
+    def write_generation(self, card: str, generation: str, data: Any, *, token: str) -> None:
+        """All of `data` under a generation that nobody sees yet."""
+        pk = self._pk(card, generation)
+        if isinstance(data, list):
+            puts = [self.put_row(card, generation, order, value) for order, value in enumerate(data, start=1)]
+        elif data is None:
+            return
+        else:
+            puts = [Put(part) for part in split(Item("deck", pk, "value", dumps(data)))]
+        for number, batch in enumerate(_batches(puts)):
+            self._store.write(batch, token=f"{token}.g{number}")
+
+    def drop_generation(self, card: str, generation: str) -> None:
+        pk = self._pk(card, generation)
+        self._store.delete_many([Key("deck", pk, item.sk) for item in self._store.query("deck", pk).items])
+
+    def put_row(self, card: str, generation: str, order: int, value: Any) -> Put:
+        body = dumps(value)
+        if len(body.encode()) > MAX_ROW_BYTES:
             raise RowTooLarge()
-        return Put(Item("deck", self._rows_pk(card, generation), f"r#{row.order:012d}", body))
+        key = self._row_key(card, generation, order)
+        return Put(Item(key.table, key.pk, key.sk, body))
+
+    def delete_row(self, card: str, generation: str, order: int) -> Delete:
+        return Delete(self._row_key(card, generation, order))
+
+    # -- keys
+
+    def _puts(self, kind: str, card: str, body: str, version: int, condition: Condition) -> list[Put]:
+        key = self._key(kind, card)
+        return [Put(Item(key.table, key.pk, key.sk, body, version), condition)]
 
     def _key(self, kind: str, card: str) -> Key:
         return Key("deck", f"{self._tenant}#cards", f"{kind}#{card}")
 
-    def _rows_pk(self, card: str, generation: int) -> str:
+    def _pk(self, card: str, generation: str) -> str:
         return f"{self._tenant}#card#{card}#g{generation}"
+
+    def _row_key(self, card: str, generation: str, order: int) -> Key:
+        return Key("deck", self._pk(card, generation), f"r#{order:012d}")
+
+    def _order(self, card: Card, row_id: str) -> int:
+        generation, _, order = row_id.partition(".")
+        known = generation == card.state.generation and order.isascii() and order.isdigit() and len(order) <= 12
+        if not known or card.state.shape != "rows":
+            raise UnknownRow()
+        return int(order)
+
+
+def _batches(puts: Sequence[Put]) -> Iterable[list[Put]]:
+    """Within the bounds of a transaction: 100 ops, 4 MB."""
+    batch: list[Put] = []
+    size = 0
+    for put in puts:
+        length = len(put.item.body.encode())
+        if batch and (len(batch) == 100 or size + length > 3_000_000):
+            yield batch
+            batch, size = [], 0
+        batch.append(put)
+        size += length
+    if batch:
+        yield batch
 
 
 def _card(card: str, meta: Item, state: Item) -> Card:
-    return Card(card, json.loads(meta.body), CardState.model_validate_json(state.body), state.version)
+    return Card(card, json.loads(meta.body), CardState.model_validate_json(state.body), meta.version, state.version)
 
 
-def _row(item: Item) -> Row:
-    row_id, value = json.loads(item.body)
-    return Row(row_id, int(item.sk[2:]), value)
+def _row(card: Card, item: Item) -> Row:
+    order = int(item.sk[2:])
+    return Row(f"{card.state.generation}.{order}", order, json.loads(item.body))
 
 
-def _order(card: Card) -> tuple[float, str, str]:
+def _place(card: Card) -> tuple[float, str, str]:
     meta = card.manifest["meta"]
     order = meta.get("order")
-    return (order if isinstance(order, int | float) else 1000, str(meta.get("label", "")), card.id)
+    known = isinstance(order, int | float) and not isinstance(order, bool)
+    return (order if known else 1000, str(meta.get("label", "")), card.id)

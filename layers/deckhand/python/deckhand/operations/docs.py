@@ -1,0 +1,56 @@
+"""The documents that ship with Deckhand, for people and for the agent."""
+
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from pydantic import Field
+
+from deckhand.domain.errors import UnknownDocument
+from deckhand.operations.arguments import Arguments, Nothing
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+
+DOCS = {
+    "README.md": "What Deckhand is and how to run it",
+    "CARDS.md": "The card schema: every field of a manifest, renderers, inputs, schedules, with examples",
+    "CHAT.md": "How chat works: turns, streaming, reattaching, tools, settings",
+    "API.md": "The HTTP API: routes, statuses, errors",
+}
+"""An exact list: nothing else can be read, whatever the path says."""
+SLICE = 40_000
+
+
+class DocPart(Arguments):
+    path: str = Field(description="One of the documents of the catalogue, such as CARDS.md.")
+    offset: int = Field(default=0, ge=0, description="Where to go on reading, in characters.")
+
+
+@operation(summary="List the documents", input=Nothing, http=Http("GET", "/api/docs"))
+def list_docs(_: Caller, __: Nothing) -> dict[str, Any]:
+    """`{docs: [{path, summary}]}`."""
+    return {"docs": [{"path": path, "summary": summary} for path, summary in DOCS.items()]}
+
+
+@operation(
+    summary="Read a document",
+    description="Reads one of Deckhand's own documents. Read CARDS.md before you claim what a renderer can do.",
+    input=DocPart,
+    http=Http("GET", "/api/docs/{path}"),
+    agent=True,
+    label="Reading the documentation",
+)
+def read_doc(_: Caller, given: DocPart) -> dict[str, Any]:
+    """`{path, content, truncated, nextOffset?, totalChars}`. Raises `UnknownDocument`."""
+    if given.path not in DOCS:
+        raise UnknownDocument(f"The documents are {', '.join(DOCS)}.")
+    text = _text(given.path)
+    part = text[given.offset : given.offset + SLICE]
+    end = given.offset + len(part)
+    result = {"path": given.path, "content": part, "truncated": end < len(text), "totalChars": len(text)}
+    return {**result, "nextOffset": end} if end < len(text) else result
+
+
+@cache
+def _text(path: str) -> str:
+    return (resources.files("deckhand") / "docs" / path).read_text(encoding="utf-8")

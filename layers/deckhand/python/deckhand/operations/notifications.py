@@ -1,0 +1,126 @@
+"""Reminders of a card: set one, remove one."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from deckhand.domain.cards import check_manifest
+from deckhand.domain.errors import InvalidManifestField, UnknownNotification
+from deckhand.domain.faults import Faults
+from deckhand.domain.merge_patch import merge
+from deckhand.domain.notifications import MAX_ITEMS, check_item
+from deckhand.domain.slug import slug
+from deckhand.operations.arguments import Arguments
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+from deckhand.storage.cards import Card, Change
+
+ROUTE = "/api/manifests/{card_id}/notifications/{notification_id}"
+
+
+class Reminder(Arguments):
+    card_id: str = Field(description="The card's id.")
+    notification_id: str | None = Field(default=None, description="Leave out to make a new one from the label.")
+    label: str = Field(description="What the person calls it, at most 80 characters.")
+    title: str = Field(description="At most 30 characters.")
+    body: str = Field(description="At most 80 characters: a reminder to act, never values or past entries.")
+    trigger: dict[str, Any] = Field(
+        description=(
+            '{"type": "daily", "time": "08:00"} or {"type": "weekly", "time": "08:00", "days": ["mon", "thu"]}, '
+            "in the person's time."
+        )
+    )
+    privacy: Literal["private", "public"] | None = Field(default=None, description="private (default) hides the text.")
+
+
+class ReminderId(Arguments):
+    card_id: str
+    notification_id: str
+
+
+@operation(
+    summary="Set a reminder on a card",
+    description="Adds or changes a reminder on a card. Only when the person asked for one.",
+    input=Reminder,
+    http=Http("PUT", ROUTE),
+    agent=True,
+    mutates=True,
+    card="card_id",
+    change="changed",
+    label="Setting a reminder",
+)
+def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
+    """`{ok, card_id, notification_id, created, remindersOff?}`. The same id again changes it; another label with
+    the same slug gets a number.
+
+    A card whose reminders are switched off as a whole stays so, and the answer says it. Raises `UnknownManifest`,
+    `InvalidManifestField`.
+    """
+    result: dict[str, Any] = {}
+
+    def edit(card: Card) -> Change:
+        block = card.manifest["meta"].get("notifications") or {}
+        items = list(block.get("items") or [])
+        by_id = {item["id"]: n for n, item in enumerate(items)}
+        item_id = given.notification_id or slug(given.label, by_id, "reminder")
+        at = by_id.get(item_id)
+        fresh = given.model_dump(exclude_none=True, exclude={"card_id", "notification_id"})
+        item = {**(items[at] if at is not None else {}), **fresh, "id": item_id}
+        _check(item, len(items) + (at is None))
+        items[len(items) if at is None else at : len(items) if at is None else at + 1] = [item]
+        patch = {
+            "meta": {"notifications": {**block, "enabled": block.get("enabled", True) is not False, "items": items}}
+        }
+        manifest = merge(card.manifest, patch)
+        check_manifest(manifest)
+        result.clear()
+        result.update(ok=True, card_id=given.card_id, notification_id=item_id, created=at is None)
+        if block.get("enabled") is False:
+            result["remindersOff"] = "The reminders of this card are switched off as a whole, so it will not fire."
+        return Change(card.state, manifest)
+
+    caller.cards.change(given.card_id, edit, token=caller.new_id())
+    return result
+
+
+def _check(item: dict[str, Any], count: int) -> None:
+    faults = Faults()
+    check_item(item, faults, "reminder")
+    if count > MAX_ITEMS:
+        faults.add("notifications", "items", f"a card has at most {MAX_ITEMS} reminders")
+    if faults.found:
+        text = "; ".join(f"{path} {message}" for _, path, message in faults.found)
+        raise InvalidManifestField(f"invalid notifications: {text}", errors=faults.as_list())
+
+
+@operation(
+    summary="Remove a reminder",
+    description="Removes a reminder from a card. Ask the person once before.",
+    input=ReminderId,
+    http=Http("DELETE", ROUTE),
+    agent=True,
+    mutates=True,
+    destructive=True,
+    card="card_id",
+    change="changed",
+    label="Removing a reminder",
+)
+def remove_notification(caller: Caller, given: ReminderId) -> dict[str, Any]:
+    """`{ok, card_id, notification_id, remaining}`. Raises `UnknownManifest`, `UnknownNotification`."""
+    remaining: list[int] = []
+
+    def edit(card: Card) -> Change:
+        block = card.manifest["meta"].get("notifications") or {}
+        items = [item for item in block.get("items") or [] if item["id"] != given.notification_id]
+        if len(items) == len(block.get("items") or []):
+            raise UnknownNotification()
+        remaining[:] = [len(items)]
+        return Change(card.state, merge(card.manifest, {"meta": {"notifications": {**block, "items": items}}}))
+
+    caller.cards.change(given.card_id, edit, token=caller.new_id())
+    return {
+        "ok": True,
+        "card_id": given.card_id,
+        "notification_id": given.notification_id,
+        "remaining": remaining[0],
+    }

@@ -1,0 +1,117 @@
+"""Ingested reports: list, read, put, remove."""
+
+from typing import Any
+
+from pydantic import Field
+
+from deckhand.domain.errors import BodyTooLarge, InvalidRequest, ReportNotVerified, UnknownDocument
+from deckhand.domain.report import MAX_BYTES, Report, parse, valid_name
+from deckhand.operations.arguments import Arguments, Nothing
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+
+SLICE = 40_000
+
+
+class ReportName(Arguments):
+    name: str = Field(description="The report's name, as the catalogue shows it.")
+
+
+class ReportPart(ReportName):
+    offset: int = Field(default=0, ge=0, description="Where to go on reading, in characters.")
+
+
+class ReportText(ReportName):
+    text: str
+
+
+def all_reports(caller: Caller) -> list[Report]:
+    """Every report, with its text."""
+    found = (caller.reports.get(name) for name in caller.reports.names())
+    return [parse(one.name, one.text, one.ingested_at) for one in found if one is not None]
+
+
+@operation(summary="List the reports", input=Nothing, http=Http("GET", "/api/reports"))
+def list_reports(caller: Caller, _: Nothing) -> dict[str, Any]:
+    """`{reports: [{name, title, date, format, verified, ingestedAt, bytes}]}`, newest document first."""
+    reports = sorted(all_reports(caller), key=lambda report: (report.date, report.name), reverse=True)
+    shown = [
+        {
+            "name": report.name,
+            "title": report.title,
+            "date": report.date,
+            "format": report.format,
+            "verified": report.verified,
+            "ingestedAt": report.ingested_at,
+            "bytes": len(report.text.encode()),
+        }
+        for report in reports
+    ]
+    return {"reports": shown}
+
+
+@operation(
+    summary="Read a report",
+    description="Reads an ingested report. Read it before you quote figures from it; say which date it is of.",
+    input=ReportPart,
+    http=Http("GET", "/api/reports/{name}"),
+    agent=True,
+    label="Reading a report",
+)
+def read_report(caller: Caller, given: ReportPart) -> dict[str, Any]:
+    """`{name, path, content, ingestedAt, sourceFormat, truncated, nextOffset?, totalChars}`. Raises
+    `UnknownDocument`, `ReportNotVerified`.
+    """
+    stored = caller.reports.get(given.name) if valid_name(given.name) else None
+    if stored is None:
+        raise UnknownDocument("There is no report of this name.")
+    report = parse(stored.name, stored.text, stored.ingested_at)
+    if not report.verified or report.rejected:
+        raise ReportNotVerified()
+    part = report.text[given.offset : given.offset + SLICE]
+    end = given.offset + len(part)
+    result: dict[str, Any] = {
+        "name": report.name,
+        "path": f"reports/{report.name}",
+        "content": part,
+        "ingestedAt": report.ingested_at,
+        "sourceFormat": report.format,
+        "truncated": end < len(report.text),
+        "totalChars": len(report.text),
+    }
+    if end < len(report.text):
+        result["nextOffset"] = end
+    return result
+
+
+@operation(
+    summary="Put a report",
+    input=ReportText,
+    mutates=True,
+    http=Http("PUT", "/api/reports/{name}", body="text", text=True, limit=MAX_BYTES),
+)
+def put_report(caller: Caller, given: ReportText) -> dict[str, Any]:
+    """`{ok, name, created}`. Raises `InvalidRequest` (the name, or text that is not UTF-8), `BodyTooLarge` over 1
+    MB.
+    """
+    if not valid_name(given.name):
+        raise InvalidRequest("A report's name has letters, digits, dots, dashes and underscores, at most 128 of them.")
+    if not given.text.strip():
+        raise InvalidRequest("The report is empty.")
+    if len(given.text.encode()) > MAX_BYTES:
+        raise BodyTooLarge()
+    return {"ok": True, "name": given.name, "created": caller.reports.put(given.name, given.text)}
+
+
+@operation(
+    summary="Remove a report",
+    input=ReportName,
+    mutates=True,
+    destructive=True,
+    http=Http("DELETE", "/api/reports/{name}"),
+)
+def remove_report(caller: Caller, given: ReportName) -> dict[str, Any]:
+    """`{ok, name}`. Raises `UnknownDocument`."""
+    if not valid_name(given.name) or not caller.reports.remove(given.name):
+        raise UnknownDocument("There is no report of this name.")
+    return {"ok": True, "name": given.name}
