@@ -38,6 +38,7 @@ class Spawner:
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._ending = False
 
     async def fork(self, worker: int, address: str) -> None:
         """Start a worker for the Runtime API at `address`. A zygote that is gone is started anew. Raises StartError."""
@@ -54,6 +55,7 @@ class Spawner:
 
     async def close(self) -> None:
         """End the zygote, and with it every worker."""
+        self._ending = True
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write_eof()  # not close(): it would look as if the zygote had gone first
         if self._process is not None:
@@ -112,5 +114,5 @@ class Spawner:
         self._on_ended(worker, status)
 
     def _order(self, order: dict[str, Any]) -> None:
-        if self._writer is not None:
+        if self._writer is not None and not self._ending:
             self._writer.write(json.dumps(order).encode() + b"\n")

@@ -36,7 +36,7 @@ STOP_SECONDS = 8
 STREAMING = Size(limit=32, reserved=4, floor=2)
 ORDINARY = Size(limit=8, floor=1)
 PRELOADS = ("openai",)
-"""Imported late by the functions that stream, so that their first bytes go out early; here it costs its second once."""
+"""Imported late by functions that run turns, so that their first bytes go out early; here it costs its second once."""
 
 
 class CannotStartError(Exception):
@@ -140,7 +140,7 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
                     function,
                     function_environment(function, environ, token=token, data=data.path, demo_url=demo_url),
                     log=_log(function, data, files, verbose=verbose),
-                    preloads=PRELOADS if function.streams else (),
+                    preloads=PRELOADS if function.streams or function.queue else (),
                 )
                 for function in functions
             ]

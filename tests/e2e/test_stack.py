@@ -264,6 +264,14 @@ def test_a_signal_lets_an_open_stream_come_to_its_end(own_stack: Stack, tmp_path
     assert own_stack.process.wait(WAIT_SECONDS) == 0
 
 
+def test_a_clean_end_leaves_no_complaint_in_the_log(own_stack: Stack) -> None:
+    own_stack.read("GET", "/stream/1")
+    own_stack.process.terminate()
+    assert own_stack.process.wait(WAIT_SECONDS) == 0
+    lines = (own_stack.data / "logs" / "front.log").read_text().splitlines()
+    assert [line for line in lines if json.loads(line)["level"] != "INFO"] == []
+
+
 def test_a_second_signal_ends_open_streams_at_once(own_stack: Stack, tmp_path: Path) -> None:
     with own_stack.open("POST", f"/stream/1?until={tmp_path / 'never'}") as answer:
         assert answer.read(5) == b"first"
