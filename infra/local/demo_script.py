@@ -70,6 +70,8 @@ class Scene:
 def next_step(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], clock: date) -> str | ToolUse:
     """The answer's text, or the tool to call. `clock` is today where the system message names no date."""
     scene = read_scene(messages, tools, clock)
+    if title := _title(messages, scene):
+        return title
     said = scene.request.lower()
     if amount := LOG_WEIGHT.search(said):
         step = _log_weight(scene, float(amount[1].replace(",", ".")))
@@ -103,6 +105,15 @@ def read_scene(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[st
         tools=frozenset(tool["function"]["name"] for tool in tools if "function" in tool),
         today=_dated(system) or clock,
     )
+
+
+def _title(messages: Sequence[Mapping[str, Any]], scene: Scene) -> str | None:
+    """For a request that wants a title: the person's first words."""
+    system = "\n".join(_text(message) for message in messages if message.get("role") == "system")
+    if scene.tools or not system.startswith("Write a title"):
+        return None
+    words = re.findall(r"[\w.,'-]+", scene.request.removeprefix("Person:"))[:4]
+    return " ".join(words).capitalize()
 
 
 def _log_weight(scene: Scene, kilograms: float) -> str | ToolUse:
@@ -195,9 +206,9 @@ def _rows(result: Any) -> list[Any]:
 
 
 def _dated(text: str) -> date | None:
-    found = re.search(r"\b\d{4}-\d{2}-\d{2}\b", text)
+    found = re.search(r"Today is [^\n]*?(\d{4}-\d{2}-\d{2})", text)
     try:
-        return date.fromisoformat(found[0]) if found else None
+        return date.fromisoformat(found[1]) if found else None
     except ValueError:
         return None
 

@@ -114,6 +114,7 @@ class Parts:
                 base_prompt=settings.health_system_prompt,
                 cache=settings.chat_prompt_cache,
                 window_chars=settings.chat_window_chars,
+                profile=settings.chat_prompt_profile,
                 budget=Budget(
                     steps=settings.chat_max_turns,
                     idle_s=settings.chat_iter_timeout_ms / 1000 or None,
@@ -121,7 +122,7 @@ class Parts:
                 ),
             ),
             caller_for=lambda principal: self.caller(principal, "chat"),
-            toolbox_for=lambda caller: OperationTools(REGISTRY.tools(), caller),
+            toolbox_for=lambda caller: OperationTools(REGISTRY.tools(settings.chat_prompt_profile), caller),
             watcher=Telemetry(debug=settings.health_debug),
             monotonic=time.monotonic,
         )

@@ -31,6 +31,7 @@ class Settings(BaseModel):
     chat_iter_timeout_ms: int = Field(default=180_000, ge=0)
     chat_turn_deadline_ms: int = Field(default=720_000, ge=0)
     chat_prompt_cache: bool = True
+    chat_prompt_profile: Literal["full", "compact"] = "full"
     chat_window_chars: int = Field(default=24_000, ge=1)
     health_debug: bool = False
     agent_api_token: SecretStr | None = None

@@ -53,7 +53,7 @@ class OperationTools:
         if arguments is None:
             return _failed("invalid_arguments", "The arguments are not a JSON object. Send the call again, whole.")
         try:
-            given = operation.input.model_validate(arguments)
+            given = operation.input.model_validate(rescued(operation, arguments))
         except ValidationError as invalid:
             return _failed("invalid_arguments", _faults(invalid))
         try:
@@ -86,6 +86,32 @@ def bounded(text: str, limit: int = MAX_RESULT_CHARS) -> str:
             return result
         # Quotes and backslashes grow when a JSON text is put into a string.
         shown = shown[: int(len(shown) * 0.9)]
+
+
+def rescued(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Objects that the model sent as JSON texts are taken for what they are, where the operation wants an object
+    (or whole data).
+
+    A text where any value may stand, such as a row of a card of texts, is left alone: there the text is the value.
+    """
+    result = dict(arguments)
+    for name, field in operation.input.model_fields.items():
+        value = result.get(name)
+        if isinstance(value, str) and (field.annotation == dict[str, Any] or name in operation.rescue):
+            result[name] = _decoded(value)
+    nested = result.get("patch")
+    if isinstance(nested, dict) and isinstance(nested.get("meta"), str):
+        result["patch"] = {**nested, "meta": _decoded(nested["meta"])}
+    return result
+
+
+def _decoded(text: str) -> Any:
+    """The object or list in the text; the text itself when it holds neither."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict | list) else text
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:

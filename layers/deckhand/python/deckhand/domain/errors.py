@@ -4,7 +4,7 @@
     ├── InvalidRequest            the caller sent something that cannot be used
     │   ├── InvalidJson, BodyTooLarge, InvalidMessages, ValidationFailed
     │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
-    │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidOrder, UnknownKey, ProtectedField
+    │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField
     ├── NotAllowed                Unauthenticated, NotConfigured, NotWriteable, OutsideDateWindow,
     │                             ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
@@ -88,6 +88,11 @@ class InvalidOrder(InvalidRequest):
     """Empty, or something named twice."""
 
     code = "invalid_order"
+
+
+class InvalidData(InvalidRequest):
+    code = "invalid_data"
+    sentence = "data must be the value itself, not a text that holds it."
 
 
 class WrongType(InvalidRequest):

@@ -12,6 +12,7 @@ STATUS: dict[str, int] = {
     "no_match": 404,
     "ambiguous": 409,
     "invalid_order": 400,
+    "invalid_data": 400,
     "wrong_type": 422,
     "unknown_key": 400,
     "protected_field": 400,

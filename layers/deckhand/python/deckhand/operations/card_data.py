@@ -6,9 +6,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from deckhand.domain import json_text
 from deckhand.domain.cards import has_type
 from deckhand.domain.data_write import check_dates, check_writeable
-from deckhand.domain.errors import InvalidRequest, NotAList, OrderMismatch, StaleVersion, StorageUnavailable, WrongType
+from deckhand.domain.errors import (
+    InvalidData,
+    InvalidJson,
+    NotAList,
+    OrderMismatch,
+    StaleVersion,
+    StorageUnavailable,
+    WrongType,
+)
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
 from deckhand.domain.row_path import Place, at_place, locate, replaced
@@ -99,13 +108,14 @@ def read_data(caller: Caller, given: CardId) -> dict[str, Any]:
     card="id",
     change="changed",
     label="Writing the data",
+    rescue=("data",),
 )
 def write_manifest_data(caller: Caller, given: NewData) -> dict[str, Any]:
     """`{ok, id, version}`. Raises `UnknownManifest`, `WrongType`, `NotWriteable`, `OutsideDateWindow`,
     `RowTooLarge`, `StaleVersion`.
     """
     if isinstance(given.data, str):
-        raise InvalidRequest("data must be the value itself, not a text that holds it.")
+        raise InvalidData()
     card = caller.cards.find(given.id)
     _check_type(card, given.data)
     check_writeable(card.manifest)
@@ -300,7 +310,7 @@ def append_row(caller: Caller, given: ValueAt) -> dict[str, Any]:
     `WrongType`, `RowTooLarge`.
     """
     if not given.path:
-        card = append(caller, given.id, given.value)
+        card = append(caller, given.id, given.value, rescue=True)
         return {"ok": True, "id": given.id, "added": 1, "totalAfter": card.state.count}
     total: list[int] = []
 
@@ -316,33 +326,51 @@ def append_row(caller: Caller, given: ValueAt) -> dict[str, Any]:
     return {"ok": True, "id": given.id, "added": 1, "totalAfter": total[0]}
 
 
-def append(caller: Caller, card: str, value: Any, *, version: int | None = None) -> Card:
-    """One small write, whatever the card's size."""
+def append(caller: Caller, card: str, value: Any, *, version: int | None = None, rescue: bool = False) -> Card:
+    """One small write, whatever the card's size. `rescue`: a text that holds an object is one, on a card whose rows
+    are objects or that is empty.
+    """
 
     def edit(found: Card) -> Change:
-        check_writeable(found.manifest)
-        state = found.state
-        if state.shape == "value":
-            raise NotAList()
-        if state.count and state.recency.fields and not isinstance(value, dict):
-            raise WrongType("The rows of this card are objects.")
-        name = date_field(found.manifest)
-        if caller.principal.kind == "user":
-            check_dates(
-                found.manifest, [entry.date for entry in state.recency.newest], _dates([value], name), caller.today
-            )
-        moved = state.model_copy(
-            update={
-                "shape": "rows",
-                "count": state.count + 1,
-                "next_order": state.next_order + 1,
-                "recency": state.recency.with_row(value, name),
-                "written_at": caller.now(),
-            }
-        )
-        return Change(moved, ops=(caller.cards.put_row(card, state.generation, state.next_order, value),))
+        return _appended(caller, found, _object_in(value) if rescue and _takes_objects(found.state) else value)
 
     return caller.cards.change(card, edit, token=caller.new_id(), version=version)
+
+
+def _takes_objects(state: CardState) -> bool:
+    return state.count == 0 or bool(state.recency.fields)
+
+
+def _object_in(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        found = json_text.loads(value)
+    except InvalidJson:
+        return value
+    return found if isinstance(found, dict) else value
+
+
+def _appended(caller: Caller, found: Card, value: Any) -> Change:
+    check_writeable(found.manifest)
+    state = found.state
+    if state.shape == "value":
+        raise NotAList()
+    if state.count and state.recency.fields and not isinstance(value, dict):
+        raise WrongType("The rows of this card are objects.")
+    name = date_field(found.manifest)
+    if caller.principal.kind == "user":
+        check_dates(found.manifest, [entry.date for entry in state.recency.newest], _dates([value], name), caller.today)
+    moved = state.model_copy(
+        update={
+            "shape": "rows",
+            "count": state.count + 1,
+            "next_order": state.next_order + 1,
+            "recency": state.recency.with_row(value, name),
+            "written_at": caller.now(),
+        }
+    )
+    return Change(moved, ops=(caller.cards.put_row(found.id, state.generation, state.next_order, value),))
 
 
 def _same_kind(target: list[Any], value: Any) -> None:

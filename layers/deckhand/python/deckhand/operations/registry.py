@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from deckhand.operations.caller import Caller
 
 Input = TypeVar("Input", bound=BaseModel)
+COMPACT_TOOLS = {"list_manifests", "read_manifest_rows", "create_manifest", "append_row", "update_row", "remove_row"}
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -33,7 +34,7 @@ class Http:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """`summary` is for people, `description` for the model. `card` names the input field that holds a card's id;
-    `label` makes the progress line
+    `label` is the progress line
     of a call from its arguments; `change` says what a success did to that card."""
 
     name: str
@@ -48,6 +49,7 @@ class Operation:
     card: str | None = None
     change: Literal["created", "changed", "removed"] | None = None
     label: str | None = None
+    rescue: tuple[str, ...] = ()
 
 
 class Registry:
@@ -73,9 +75,12 @@ class Registry:
     def all(self) -> list[Operation]:
         return list(self._operations.values())
 
-    def tools(self) -> list[Operation]:
-        """What a model may be offered, in the fixed order of declaration."""
-        return [operation for operation in self._operations.values() if operation.agent]
+    def tools(self, profile: Literal["full", "compact"] = "full") -> list[Operation]:
+        """What a model may be offered, in the fixed order of declaration; a small model gets only what everyday use
+        needs.
+        """
+        offered = [operation for operation in self._operations.values() if operation.agent]
+        return offered if profile == "full" else [operation for operation in offered if operation.name in COMPACT_TOOLS]
 
 
 REGISTRY = Registry()
@@ -93,6 +98,7 @@ def operation(
     card: str | None = None,
     change: Literal["created", "changed", "removed"] | None = None,
     label: str | None = None,
+    rescue: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Caller, Input], Any]], Callable[[Caller, Input], Any]]:
     """Declares the decorated function, under its own name, as an operation."""
 
@@ -111,6 +117,7 @@ def operation(
                 card=card,
                 change=change,
                 label=label,
+                rescue=rescue,
             )
         )
         return run

@@ -14,17 +14,21 @@ from deckhand.agent.chat import ChatGateway
 from deckhand.agent.history import joined, transcript
 from deckhand.agent.loop import Loop, Plan, StopFlag
 from deckhand.agent.outcome import Outcome, Step
-from deckhand.agent.prompt import Surroundings, system_messages
+from deckhand.agent.prompt import Profile, Surroundings, system_messages
 from deckhand.agent.toolbox import Toolbox
 from deckhand.agent.window import newest_that_fit, replayed
 from deckhand.domain.cards import first_line
 from deckhand.domain.conversation import Exchange, Header, Message
 from deckhand.domain.errors import DeckhandError, StorageError
 from deckhand.domain.events import Event
+from deckhand.domain.followup import followup
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Principal
+from deckhand.domain.report import catalogue
 from deckhand.domain.times import local
 from deckhand.operations.caller import Caller
+from deckhand.operations.docs import DOCS
+from deckhand.operations.reports import all_reports
 from deckhand.storage.conversations import Owner
 from deckhand.turns.context import TurnContext
 from deckhand.turns.idempotency import Claimed
@@ -60,6 +64,7 @@ class ChatSettings:
     cache: bool
     window_chars: int
     budget: Budget
+    profile: Profile = "full"
 
 
 class Watcher(Protocol):
@@ -132,12 +137,24 @@ class Chats:
             publish=lambda numbered: publish(numbered.id, numbered.event),
             on_step=lambda step: self._watcher.step(turn.id, step),
             voice=wish.voice,
+            followup=lambda outcome: self._followup(principal, outcome),
         )
         finished = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop))
         if finished is not None:
             outcome, header = finished
             await asyncio.to_thread(self._send_jobs, principal, turn, outcome, header)
             self._watcher.ended(turn.id, outcome)
+
+    def _followup(self, principal: Principal, outcome: Outcome) -> dict[str, Any] | None:
+        """Offers for the card that was made or changed last; never a reason for a turn to fail."""
+        touched = [card for card, change in outcome.changes.items() if change != "removed"]
+        if not touched:
+            return None
+        try:
+            card = self._caller_for(principal).cards.find(touched[-1])
+        except DeckhandError:
+            return None
+        return followup(card.id, card.manifest, start=card.state.version)
 
     def _send_jobs(self, principal: Principal, turn: Turn, outcome: Outcome, header: Header) -> None:
         """What is to be done behind the turn. A queue that fails costs a title or a minute, never the turn."""
@@ -214,10 +231,14 @@ class Chats:
             cards.append((card.id, label, first_line(card.manifest.get("description", ""), 120)))
             if card.id == wish.viewed_card:
                 focus = (card.id, label)
+        full = self._settings.profile == "full"
         around = Surroundings(
             agent_name=self._settings.agent_name,
             base=self._settings.base_prompt,
             cards=cards,
+            docs=tuple(DOCS.items()),
+            reports=catalogue(all_reports(caller)) if full else "",
+            profile=self._settings.profile,
             now=local(caller.now(), caller.zone),
             focus=focus,
             voice=wish.voice,

@@ -57,8 +57,10 @@ class Recorder:
         publish: Callable[[Numbered], None],
         on_step: Callable[[Step], None],
         voice: bool,
+        followup: Callable[[Outcome], dict[str, Any] | None],
     ) -> None:
         self._context, self._turn, self._publish, self._on_step, self._voice = context, turn, publish, on_step, voice
+        self._followup = followup
         self._head: StoredHead = turn.head
         self._log = _Log(last_id=turn.head.head.last_event_id)
         self._stop = StopFlag()
@@ -256,10 +258,11 @@ class Recorder:
         answer.
         """
         message_id = self._context.new_id()
+        offer = await asyncio.to_thread(self._followup, outcome) if outcome.status == "done" else None
         while True:
             self._check_clock()
             finish = Finish(
-                ending=self._ending(outcome, message_id),
+                ending=self._ending(outcome, message_id, offer),
                 message_id=message_id,
                 unwritten=tuple(self._log.waiting),
                 last_id=self._log.last_id,
@@ -285,9 +288,9 @@ class Recorder:
             self._publish(numbered)
         return outcome, finished.header
 
-    def _ending(self, outcome: Outcome, message_id: str) -> Ending:
+    def _ending(self, outcome: Outcome, message_id: str, offer: dict[str, Any] | None) -> Ending:
         ids = {"conversationId": self._turn.conversation, "messageId": message_id, "turnId": self._turn.id}
-        return ending(outcome, voice=self._voice, ids=ids)
+        return ending(outcome, voice=self._voice, ids=ids, followup=offer)
 
     def _done(self, end: Ending) -> Event:
         return Event("done", {"conversationId": self._turn.conversation, "turnId": self._turn.id, "status": end.status})

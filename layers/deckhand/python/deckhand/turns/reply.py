@@ -32,7 +32,7 @@ class Ending:
         )
 
 
-def ending(outcome: Outcome, *, voice: bool, ids: Mapping[str, str]) -> Ending:
+def ending(outcome: Outcome, *, voice: bool, ids: Mapping[str, str], followup: dict[str, Any] | None = None) -> Ending:
     """`ids` are the fields `conversationId`, `messageId` and `turnId` of a stored turn; empty when nothing is
     stored.
     """
@@ -57,13 +57,15 @@ def ending(outcome: Outcome, *, voice: bool, ids: Mapping[str, str]) -> Ending:
         "usage": usage_fields(outcome.usage),
         **{name: value for name, value in flags.items() if value is not None},
     }
+    if followup:
+        data["followup"] = followup
     if outcome.capped_by:
         data["cappedBy"] = outcome.capped_by
     if outcome.filtered:
         data["filtered"] = True
     if outcome.changes:
         data["cards"] = [{"id": card, "change": change} for card, change in outcome.changes.items()]
-    marks = {**flags, "has_voice": True if voice else None, "tools": list(outcome.tools) or None}
+    marks = {**flags, "has_voice": True if voice else None, "tools": list(outcome.tools) or None, "followup": followup}
     return Ending("done", Event("reply", data), text, marks)
 
 
