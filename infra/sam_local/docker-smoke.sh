@@ -42,7 +42,7 @@ until_listening() { # host port
   fail "nothing listens on $1:$2"
 }
 expect() { # what, pattern, answer
-  [[ $3 == *$2* ]] || fail "$1: expected $2 in: $3"
+  [[ $3 == *"$2"* ]] || fail "$1: expected $2 in: $3"
   echo "ok: $1"
 }
 free_port() { python3.13 -c 'import socket, sys; s = socket.create_server((sys.argv[1], 0)); print(s.getsockname()[1])' "$1"; }
