@@ -1,5 +1,6 @@
 """The only place where real parts are wired together. Everything is made once a process, on first use."""
 
+import logging
 import os
 import time
 import uuid
@@ -191,4 +192,6 @@ def _secret(value: SecretStr | None) -> str | None:
 @lru_cache(maxsize=1)
 def parts() -> Parts:
     """The parts of this process, from its environment."""
+    # The runtime client prints what reaches the root logger, a second time.
+    logging.getLogger("deckhand").propagate = False
     return Parts(read_settings(os.environ))
