@@ -15,12 +15,18 @@ ITEM_ACTIONS = {
 TABLES_OF = {
     "ChatFunction": {"DeckTable", "TurnsTable"},
     "ConversationsFunction": {"DeckTable", "TurnsTable"},
+    "ManifestsFunction": {"DeckTable"},
     "JobsFunction": {"DeckTable", "TurnsTable"},
 }
-SECRETS = {"ChatApiKeyParameter": "/deckhand/key", "AgentApiTokenParameter": "/deckhand/token"}
+SECRETS = {
+    "ChatApiKeyParameter": "/deckhand/key",
+    "AgentApiTokenParameter": "/deckhand/token",
+    "AdminTokenParameter": "/deckhand/admin",
+}
 SECRETS_OF = {
     "ChatFunction": {"ChatApiKeyParameter", "AgentApiTokenParameter"},
     "ConversationsFunction": {"AgentApiTokenParameter"},
+    "ManifestsFunction": {"AgentApiTokenParameter", "AdminTokenParameter"},
     "JobsFunction": {"ChatApiKeyParameter"},
 }
 
@@ -131,6 +137,7 @@ def test_chat_starts_through_the_wrapper_that_streams_and_the_others_do_not(reso
     assert started == {
         "ChatFunction": ("/opt/stream-wrapper", "stream"),
         "ConversationsFunction": (None, None),
+        "ManifestsFunction": (None, None),
         "JobsFunction": (None, None),
     }
 

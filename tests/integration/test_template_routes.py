@@ -9,7 +9,11 @@ from deckhand.settings import read_settings
 from infra.local.template import Function, read_template
 from tests.sam import TEMPLATE
 
-APPS = {"ChatFunction": Parts.chat_app, "ConversationsFunction": Parts.conversations_app}
+APPS = {
+    "ChatFunction": Parts.chat_app,
+    "ConversationsFunction": Parts.conversations_app,
+    "ManifestsFunction": Parts.manifests_app,
+}
 
 
 @pytest.mark.parametrize("function", [f for f in read_template(TEMPLATE) if f.routes], ids=lambda f: f.name)
