@@ -77,7 +77,7 @@ queue=$("$python" "$here/emulated_resources.py" "http://$bridge:$aws_port")
 
 host=host.docker.internal
 sed -e "s|http://$host:11434|http://$host:$gateway_port|" -e "s|http://$host:4566/.*/jobs|${queue/$bridge/$host}|" \
-  -e "s|http://$host:4566|http://$host:$aws_port|" "$here/environment.json" >"$work/environment.json"
+  -e "s|http://$host:4566|http://$host:$aws_port|" -e "s|http://172.17.0.1:4566|http://$bridge:$aws_port|" "$here/environment.json" >"$work/environment.json"
 local_options=(--template "$template" --config-file "$PWD/infra/samconfig.toml" --env-vars "$work/environment.json"
   --skip-pull-image --add-host "$host:$bridge")
 

@@ -1,4 +1,4 @@
-"""Makes the tables and the queue that environment.json names, in an emulator of AWS: `sam local` makes none.
+"""Makes the tables, bucket and queue that environment.json names, in an emulator of AWS: `sam local` makes none.
 
     .venv/bin/python infra/sam_local/emulated_resources.py http://172.17.0.1:4566
 
@@ -20,6 +20,7 @@ def make(endpoint: str) -> str:
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
             AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
         )
+    session.client("s3", endpoint_url=endpoint).create_bucket(Bucket="reports")
     return session.client("sqs", endpoint_url=endpoint).create_queue(QueueName="jobs")["QueueUrl"]
 
 

@@ -18,6 +18,7 @@ TABLES_OF = {
     "ManifestsFunction": {"DeckTable"},
     "JobsFunction": {"DeckTable", "TurnsTable"},
 }
+GATEWAY_WAITS_S = 29
 SECRETS = {
     "ChatApiKeyParameter": "/deckhand/key",
     "AgentApiTokenParameter": "/deckhand/token",
@@ -113,12 +114,11 @@ def test_a_stream_may_last_as_long_as_its_function_may_run(resources: Resources)
 
 
 def test_a_buffered_function_ends_within_the_time_that_the_gateway_waits(resources: Resources) -> None:
-    assert resources["ConversationsFunction"]["Properties"]["Timeout"] == 29
-    assert {
-        integration.get("timeoutInMillis")
-        for _, _, integration in integrations(resources)
-        if "responseTransferMode" not in integration
-    } == {None}
+    for _, path, integration in integrations(resources):
+        if "responseTransferMode" not in integration:
+            function = integration["uri"]["Fn::Sub"].rpartition("${")[2].partition(".")[0]
+            assert resources[function]["Properties"]["Timeout"] <= GATEWAY_WAITS_S, path
+            assert "timeoutInMillis" not in integration, path
 
 
 def test_no_route_takes_any_method(resources: Resources) -> None:
@@ -228,6 +228,23 @@ def test_a_function_reads_the_secrets_that_its_environment_names_and_no_others(
     assert readable == given == SECRETS_OF[function]
 
 
+def test_reports_are_encrypted_and_never_public(resources: Resources) -> None:
+    bucket = resources["ReportsBucket"]["Properties"]
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert bucket["BucketEncryption"]
+    assert resources["ReportsBucket"]["DeletionPolicy"] == "Retain"
+
+
+def test_only_the_function_for_cards_writes_reports(resources: Resources) -> None:
+    writers = {
+        function
+        for function in TABLES_OF
+        for statement in statements_of(resources, function)
+        if {"s3:PutObject", "s3:DeleteObject"} & set(listed(statement["Action"]))
+    }
+    assert writers == {"ManifestsFunction"}
+
+
 def test_every_function_has_expectations_here(resources: Resources) -> None:
     assert set(of_type(resources, "AWS::Lambda::Function")) == set(TABLES_OF) == set(SECRETS_OF)
 
@@ -246,5 +263,5 @@ def test_a_job_that_fails_is_the_only_one_that_comes_again(resources: Resources)
 def test_the_template_names_no_secret(resources: Resources) -> None:
     for function in of_type(resources, "AWS::Lambda::Function").values():
         variables = function["Environment"]["Variables"]
-        for name in {"CHAT_API_KEY", "AGENT_API_TOKEN"} & set(variables):
+        for name in {"CHAT_API_KEY", "AGENT_API_TOKEN", "DECKHAND_ADMIN_TOKEN"} & set(variables):
             assert variables[name]["Fn::If"][1]["Fn::Sub"].startswith("ssm:")

@@ -16,6 +16,11 @@ mode-lambda.html
 """
 
 
+def streams(environ: Mapping[str, str]) -> bool:
+    """Whether what runs the handler takes a body in pieces. SAM local never does."""
+    return environ.get("RESPONSE_MODE") == "stream" and not environ.get("AWS_SAM_LOCAL")
+
+
 def is_proxy_answer(answer: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a handler's result is an HTTP answer; schedules and queues return other things."""
     return isinstance(answer, Mapping) and isinstance(answer.get("statusCode"), int)

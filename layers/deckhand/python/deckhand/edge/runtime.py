@@ -24,7 +24,7 @@ from awslambdaric.lambda_config import LambdaConfigProvider  # type: ignore[impo
 from awslambdaric.lambda_runtime_client import LambdaRuntimeClient  # type: ignore[import-untyped]
 from awslambdaric.lambda_runtime_marshaller import LambdaMarshaller  # type: ignore[import-untyped]
 
-from deckhand.edge.proxy_answer import PRELUDE_END, chunks, is_proxy_answer, joined, prelude
+from deckhand.edge.proxy_answer import PRELUDE_END, chunks, is_proxy_answer, joined, prelude, streams
 
 HTTP_INTEGRATION = "application/vnd.awslambda.http-integration-response"
 ERROR_TYPE = "Lambda-Runtime-Function-Error-Type"
@@ -168,8 +168,7 @@ def main(arguments: Sequence[str]) -> None:
     """Serve invocations of the handler named in `arguments[1]`, for ever."""
     extend_path(sys.path, os.environ)
     config = LambdaConfigProvider(arguments)
-    streams = os.environ.get("RESPONSE_MODE") == "stream" and not os.environ.get("AWS_SAM_LOCAL")
-    client = StreamingRuntimeClient(config.api_address, config.use_thread_polling, streams=streams)
+    client = StreamingRuntimeClient(config.api_address, config.use_thread_polling, streams=streams(os.environ))
     bootstrap.run(config.handler, client)
 
 
