@@ -84,9 +84,9 @@ class Parts:
         return SqsQueue(self.settings.jobs_queue_url, endpoint=self.settings.sqs_endpoint)
 
     def reports(self, tenant: str) -> Reports:
-        if self.settings.reports_bucket:
-            return BucketReports(self.settings.reports_bucket, f"{tenant}/reports/", endpoint=self.settings.s3_endpoint)
-        return FolderReports(self.settings.deckhand_reports or "reports")
+        if self.settings.deckhand_reports:
+            return FolderReports(self.settings.deckhand_reports)
+        return BucketReports(self.settings.reports_bucket, f"{tenant}/reports/", endpoint=self.settings.s3_endpoint)
 
     @cached_property
     def gateway(self) -> HttpGateway | None:

@@ -34,7 +34,7 @@ class Head(Model):
     anchor: int
     """Seq of the newest message that the turn answers."""
     stop: bool = False
-    steps: int = 0
+    steps: int = 1
     phase: str = "thinking"
     status: Status | None = None
     finished_at: float | None = None

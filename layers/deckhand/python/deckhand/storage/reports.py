@@ -74,8 +74,14 @@ class BucketReports:
         self._client: Any = None
 
     def names(self) -> list[str]:
-        pages = self._call("get_paginator", "list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
-        return sorted(one["Key"].removeprefix(self._prefix) for page in pages for one in page.get("Contents", []))
+        found: list[str] = []
+        more: dict[str, str] = {}
+        while True:
+            page = self._call("list_objects_v2", Bucket=self._bucket, Prefix=self._prefix, **more)
+            found += [one["Key"].removeprefix(self._prefix) for one in page.get("Contents", [])]
+            if not page.get("IsTruncated"):
+                return sorted(found)
+            more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def get(self, name: str) -> StoredReport | None:
         from botocore.exceptions import ClientError

@@ -237,13 +237,21 @@ class Chats:
             base=self._settings.base_prompt,
             cards=cards,
             docs=tuple(DOCS.items()),
-            reports=catalogue(all_reports(caller)) if full else "",
+            reports=self._reports(caller) if full else "",
             profile=self._settings.profile,
             now=local(caller.now(), caller.zone),
             focus=focus,
             voice=wish.voice,
         )
         return system_messages(around, cache=self._settings.cache)
+
+    def _reports(self, caller: Caller) -> str:
+        """Without the catalogue a turn can still do most things, so a store that fails costs no turn."""
+        try:
+            return catalogue(all_reports(caller))
+        except StorageError:
+            logger.warning("report catalogue not read", exc_info=True)
+            return ""
 
 
 def _with_page(wish: TurnWish) -> list[tuple[str, str]]:

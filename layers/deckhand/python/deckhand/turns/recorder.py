@@ -17,10 +17,11 @@ from deckhand.agent.outcome import Outcome, Step
 from deckhand.domain.conversation import Exchange, Header
 from deckhand.domain.errors import ConditionFailed, DeckhandError, StorageError
 from deckhand.domain.events import Event
-from deckhand.domain.turn import LEASE_S, MAX_EVENTS, RENEW_S
+from deckhand.domain.turn import LEASE_S, MAX_EVENTS, RENEW_S, Head
 from deckhand.storage.conversations import put_exchange
 from deckhand.storage.port import Op
-from deckhand.storage.turns import Numbered, StoredHead, check_head
+from deckhand.storage.repeat import write_surely
+from deckhand.storage.turns import Numbered, StoredHead, put_head
 from deckhand.turns.context import TurnContext
 from deckhand.turns.finish import Finish, LeaseLost, StopWon, finish_turn
 from deckhand.turns.reply import Ending, ending, gone_events
@@ -67,6 +68,7 @@ class Recorder:
         self._phase, self._steps = "thinking", 0
         self._shown: list[str] = []
         self._closing = False
+        self._writing: asyncio.Future[None] | None = None
         self._moving = asyncio.Lock()
 
     @property
@@ -93,12 +95,11 @@ class Recorder:
             return await self._finish(outcome)
         except LeaseLost:
             logger.warning("lease lost")
+            await _end(main, *helpers)
             await self._tell_gone()
             return None
         finally:
-            for task in (main, *helpers):
-                task.cancel()
-            await asyncio.gather(main, *helpers, return_exceptions=True)
+            await _end(main, *helpers)
 
     # -- the run
 
@@ -147,18 +148,21 @@ class Recorder:
             log.urgent.set()
 
     async def _store_exchange(self, exchange: Exchange) -> None:
-        """Only while the turn is ours: a lost process must not add to the transcript."""
+        """Only while the turn is ours: a lost process must not add to the transcript. Renews the lease on the way."""
         async with self._moving:
             for _ in range(10):
+                head = self._renewed()
                 ops: list[Op] = [
+                    put_head(self._turn.owner, self._turn.conversation, head, after=self._head),
                     *put_exchange(self._turn.owner, self._turn.header.header, exchange),
-                    check_head(self._turn.owner, self._turn.conversation, self._head),
                 ]
                 try:
-                    await asyncio.to_thread(self._context.store.write, ops, token=self._context.new_id())
-                    return
+                    await asyncio.to_thread(write_surely, self._context.store, ops, token=self._context.new_id())
                 except ConditionFailed:
                     await self._look()
+                    continue
+                self._head = StoredHead(head, self._head.version + 1)
+                return
         raise LeaseLost()
 
     # -- the log
@@ -177,15 +181,18 @@ class Recorder:
         self._check_clock()
         log = self._log
         batch, log.waiting, log.waiting_bytes = log.waiting, [], 0
+        writing = asyncio.to_thread(
+            self._context.turns.append,
+            self._turn.owner,
+            self._turn.conversation,
+            batch,
+            self._context.now(),
+            token=self._context.new_id(),
+        )
+        self._writing = asyncio.ensure_future(writing)
         try:
-            await asyncio.to_thread(
-                self._context.turns.append,
-                self._turn.owner,
-                self._turn.conversation,
-                batch,
-                self._context.now(),
-                token=self._context.new_id(),
-            )
+            # A thread cannot be cancelled: whoever ends this task can still wait for what it is writing.
+            await asyncio.shield(self._writing)
         except StorageError:
             # Kept for the next try; the lease decides for how long.
             logger.warning("event batch not written", exc_info=True)
@@ -239,9 +246,7 @@ class Recorder:
             self._stop.set()
 
     async def _renew(self) -> None:
-        head = self._head.head.renewed(
-            self._context.now(), last_event_id=self._log.last_id, steps=self._steps, phase=self._phase
-        )
+        head = self._renewed()
         self._head = await asyncio.to_thread(
             self._context.turns.move,
             self._turn.owner,
@@ -249,6 +254,11 @@ class Recorder:
             head,
             after=self._head,
             token=self._context.new_id(),
+        )
+
+    def _renewed(self) -> Head:
+        return self._head.head.renewed(
+            self._context.now(), last_event_id=self._log.last_id, steps=self._steps, phase=self._phase
         )
 
     # -- the end
@@ -303,7 +313,15 @@ class Recorder:
             found = self._head
         if found is None:
             # A batch may have been written behind the deletion.
+            if self._writing is not None:
+                await asyncio.gather(self._writing, return_exceptions=True)
             await asyncio.to_thread(self._context.turns.forget, self._turn.owner, self._turn.conversation)
         for event in gone_events(self._turn.conversation, self._turn.id, deleted=found is None):
             self._log.last_id += 1
             self._publish(Numbered(self._log.last_id, event))
+
+
+async def _end(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
