@@ -12,20 +12,19 @@ summary:
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from deckhand.domain.model import Model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 MAX_BYTES = 1024 * 1024
 CATALOGUE_BYTES = 8_000
-MAX_BULLETS = 5
+MAX_BULLETS, MAX_BULLET = 5, 200
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """`date` is the one on the document, else the day it was taken in. `verified` False: a scan whose text nobody
-    has checked.
-    """
+class Report(Model):
+    """`date` is the one on the document, else the day it was taken in. `verified` False: a scan whose text nobody has
+    checked. `size` is the text's length in bytes."""
 
     name: str
     ingested_at: str
@@ -35,7 +34,8 @@ class Report:
     verified: bool
     rejected: bool
     bullets: tuple[str, ...]
-    text: str
+    size: int
+    text: str = ""
 
 
 def valid_name(name: str) -> bool:
@@ -50,12 +50,13 @@ def parse(name: str, raw: str, ingested_at: str) -> Report:
     return Report(
         name=name,
         ingested_at=ingested_at,
-        title=fields.get("title", name),
+        title=fields.get("title", name)[:200],
         date=date if _DATE.fullmatch(date) else ingested_at[:10],
         format=source,
         verified=status == "verified" or source not in ("scan", "photo", "image"),
         rejected=status == "rejected",
-        bullets=tuple(bullets[:MAX_BULLETS]),
+        bullets=tuple(bullet[:MAX_BULLET] for bullet in bullets[:MAX_BULLETS]),
+        size=len(text.encode()),
         text=text,
     )
 
@@ -97,4 +98,4 @@ def _entry(report: Report) -> str:
         return f"{head} rejected: ignore it\n"
     if not report.verified:
         return f"{head} not checked by a person yet: its text is withheld\n"
-    return "".join([f"{head}\n", *(f"  - {bullet[:200]}\n" for bullet in report.bullets)])
+    return "".join([f"{head}\n", *(f"  - {bullet}\n" for bullet in report.bullets)])

@@ -5,10 +5,12 @@ from typing import Any
 from pydantic import Field
 
 from deckhand.domain.errors import BodyTooLarge, InvalidRequest, ReportNotVerified, UnknownDocument
-from deckhand.domain.report import MAX_BYTES, Report, parse, valid_name
+from deckhand.domain.report import MAX_BYTES, parse, valid_name
+from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.storage.report_index import ReportIndex
 
 SLICE = 40_000
 
@@ -25,16 +27,13 @@ class ReportText(ReportName):
     text: str
 
 
-def all_reports(caller: Caller) -> list[Report]:
-    """Every report, with its text."""
-    found = (caller.reports.get(name) for name in caller.reports.names())
-    return [parse(one.name, one.text, one.ingested_at) for one in found if one is not None]
+def index(caller: Caller) -> ReportIndex:
+    return ReportIndex(caller.store, caller.principal.tenant)
 
 
 @operation(summary="List the reports", input=Nothing, http=Http("GET", "/api/reports"))
 def list_reports(caller: Caller, _: Nothing) -> dict[str, Any]:
     """`{reports: [{name, title, date, format, verified, ingestedAt, bytes}]}`, newest document first."""
-    reports = sorted(all_reports(caller), key=lambda report: (report.date, report.name), reverse=True)
     shown = [
         {
             "name": report.name,
@@ -43,9 +42,9 @@ def list_reports(caller: Caller, _: Nothing) -> dict[str, Any]:
             "format": report.format,
             "verified": report.verified,
             "ingestedAt": report.ingested_at,
-            "bytes": len(report.text.encode()),
+            "bytes": report.size,
         }
-        for report in reports
+        for report in index(caller).all()
     ]
     return {"reports": shown}
 
@@ -100,7 +99,9 @@ def put_report(caller: Caller, given: ReportText) -> dict[str, Any]:
         raise InvalidRequest("The report is empty.")
     if len(given.text.encode()) > MAX_BYTES:
         raise BodyTooLarge()
-    return {"ok": True, "name": given.name, "created": caller.reports.put(given.name, given.text)}
+    created = caller.reports.put(given.name, given.text)
+    index(caller).put(parse(given.name, given.text, iso(caller.now())), token=caller.new_id())
+    return {"ok": True, "name": given.name, "created": created}
 
 
 @operation(
@@ -114,4 +115,5 @@ def remove_report(caller: Caller, given: ReportName) -> dict[str, Any]:
     """`{ok, name}`. Raises `UnknownDocument`."""
     if not valid_name(given.name) or not caller.reports.remove(given.name):
         raise UnknownDocument("There is no report of this name.")
+    index(caller).remove(given.name, token=caller.new_id())
     return {"ok": True, "name": given.name}

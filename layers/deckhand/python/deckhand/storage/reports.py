@@ -20,8 +20,6 @@ class StoredReport:
 class Reports(Protocol):
     """Names are checked by the caller. Raises `StorageUnavailable`."""
 
-    def names(self) -> list[str]: ...
-
     def get(self, name: str) -> StoredReport | None: ...
 
     def put(self, name: str, text: str) -> bool:
@@ -36,9 +34,6 @@ class FolderReports:
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
-
-    def names(self) -> list[str]:
-        return sorted(file.name for file in self._folder.glob("*") if file.is_file() and file.suffix != ".new")
 
     def get(self, name: str) -> StoredReport | None:
         file = self._folder / name
@@ -72,16 +67,6 @@ class BucketReports:
     def __init__(self, bucket: str, prefix: str, *, endpoint: str | None = None) -> None:
         self._bucket, self._prefix, self._endpoint = bucket, prefix, endpoint
         self._client: Any = None
-
-    def names(self) -> list[str]:
-        found: list[str] = []
-        more: dict[str, str] = {}
-        while True:
-            page = self._call("list_objects_v2", Bucket=self._bucket, Prefix=self._prefix, **more)
-            found += [one["Key"].removeprefix(self._prefix) for one in page.get("Contents", [])]
-            if not page.get("IsTruncated"):
-                return sorted(found)
-            more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def get(self, name: str) -> StoredReport | None:
         from botocore.exceptions import ClientError

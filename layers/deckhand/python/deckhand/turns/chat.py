@@ -28,7 +28,7 @@ from deckhand.domain.report import catalogue
 from deckhand.domain.times import local
 from deckhand.operations.caller import Caller
 from deckhand.operations.docs import DOCS
-from deckhand.operations.reports import all_reports
+from deckhand.operations.reports import index
 from deckhand.storage.conversations import Owner
 from deckhand.turns.context import TurnContext
 from deckhand.turns.idempotency import Claimed
@@ -248,7 +248,7 @@ class Chats:
     def _reports(self, caller: Caller) -> str:
         """Without the catalogue a turn can still do most things, so a store that fails costs no turn."""
         try:
-            return catalogue(all_reports(caller))
+            return catalogue(index(caller).all())
         except StorageError:
             logger.warning("report catalogue not read", exc_info=True)
             return ""
