@@ -81,7 +81,7 @@ def test_a_turn_that_is_over_can_be_replayed(deployed: Deployed) -> None:
 
 
 def test_a_card_and_its_rows_are_kept(deployed: Deployed) -> None:
-    card = {"$schema": SCHEMA, "meta": {"id": "mood", "label": "Mood"}, "data": []}
+    card = {"$schema": SCHEMA, "meta": {"id": "mood", "label": "Mood", "writeable": {"fromWebapp": True}}, "data": []}
     assert deployed.api.post("/api/manifests", json=card).status_code == 201
     assert deployed.api.post("/api/manifests/mood/rows", json={"value": {"score": 4}}).status_code == 201
     rows = deployed.api.get("/api/manifests/mood/rows").json()["rows"]
