@@ -13,11 +13,13 @@ from pydantic import SecretStr
 
 from deckhand.agent.budget import Budget
 from deckhand.agent.gateway import Endpoint, HttpGateway
+from deckhand.agent.prompt import Profile
 from deckhand.agent.tools import OperationTools
-from deckhand.domain.principal import Principal
+from deckhand.domain.principal import Channel, Principal
 from deckhand.edge.app import App, Route
 from deckhand.edge.auth import Authenticator
 from deckhand.edge.chat import ChatRoutes
+from deckhand.edge.direct import DirectChat
 from deckhand.edge.live import EventLoopThread
 from deckhand.edge.operation_routes import routes
 from deckhand.edge.public import public_routes
@@ -26,6 +28,7 @@ from deckhand.edge.secrets import resolve
 from deckhand.edge.telemetry import Telemetry
 from deckhand.operations.caller import Caller
 from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, REGISTRY
+from deckhand.operations.registry import Operation
 from deckhand.settings import Settings, read_settings
 from deckhand.storage.port import ItemStore, Table
 from deckhand.storage.queue import JobQueue
@@ -122,16 +125,16 @@ class Parts:
                     turn_s=settings.chat_turn_deadline_ms / 1000 or None,
                 ),
             ),
-            caller_for=lambda principal: self.caller(principal, "chat"),
-            toolbox_for=lambda caller: OperationTools(REGISTRY.tools(settings.chat_prompt_profile), caller),
+            caller_for=lambda principal: self.caller(principal, "direct" if principal.kind == "service" else "chat"),
+            toolbox_for=lambda caller: OperationTools(offered(caller, settings.chat_prompt_profile), caller),
             watcher=Telemetry(debug=settings.health_debug),
             monotonic=time.monotonic,
         )
 
-    def caller(self, principal: Principal, channel: str) -> Caller:
+    def caller(self, principal: Principal, channel: Channel) -> Caller:
         return Caller(
             principal=principal,
-            channel="chat" if channel == "chat" else "api",
+            channel=channel,
             store=self.store,
             jobs=self.jobs,
             reports=self.reports(principal.tenant),
@@ -155,10 +158,19 @@ class Parts:
             "agent": {"name": settings.chat_agent_name, "emoji": settings.chat_agent_emoji},
             "demo": settings.deckhand_demo,
         }
+        thread = EventLoopThread()
+        direct = DirectChat(
+            context=self.turns,
+            chats=self.chats,
+            thread=thread,
+            secret=lambda: _secret(settings.chat_api_token),
+            limit=settings.chat_max_concurrent,
+        )
         chat = ChatRoutes(
             context=self.turns,
             chats=self.chats,
-            thread=EventLoopThread(),
+            thread=thread,
+            direct=direct,
             authenticate=self.authenticate,
             status=status,
         )
@@ -183,6 +195,12 @@ class Parts:
             admin=lambda request: self.authenticator.operator(request),
             caller=lambda principal: self.caller(principal, "api"),
         )
+
+
+def offered(caller: Caller, profile: Profile) -> list[Operation]:
+    """The tools that a caller's model may see: a service gets nothing destructive."""
+    tools = REGISTRY.tools(profile)
+    return [tool for tool in tools if not tool.destructive] if caller.principal.kind == "service" else tools
 
 
 def _secret(value: SecretStr | None) -> str | None:

@@ -36,6 +36,8 @@ class Settings(BaseModel):
     health_debug: bool = False
     agent_api_token: SecretStr | None = None
 
+    chat_api_token: SecretStr | None = None
+    chat_max_concurrent: int = 1
     deckhand_admin_token: SecretStr | None = None
     reports_bucket: str = ""
     s3_endpoint: str | None = None
@@ -57,6 +59,15 @@ class Settings(BaseModel):
     def _known_zone(cls, name: str) -> str:
         zone(name)
         return name
+
+    @field_validator("chat_max_concurrent", mode="before")
+    @classmethod
+    def _never_wider(cls, value: Any) -> int:
+        """What cannot be read, or is below 1, is 1 (seed 002)."""
+        try:
+            return max(1, int(value))
+        except (TypeError, ValueError):
+            return 1
 
     @field_validator("chat_endpoint_url")
     @classmethod

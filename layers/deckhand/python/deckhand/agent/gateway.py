@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -111,7 +111,9 @@ class HttpGateway:
                 async with aclosing(_texts(chunks, answer, timer)) as deltas:
                     async for delta in deltas:
                         yield delta
-                yield answer.answer()
+                whole = answer.answer()
+                # The gateway's word; a gateway that names none served what it was asked for.
+                yield replace(whole, model=whole.model or self._endpoint.model or None)
                 await _drain(chunks)
         finally:
             await response.aclose()

@@ -2,19 +2,21 @@
 
     DeckhandError
     ├── InvalidRequest            the caller sent something that cannot be used
-    │   ├── InvalidJson, BodyTooLarge, InvalidMessages, ValidationFailed
+    │   ├── InvalidJson, BodyTooLarge, InvalidMessages, InvalidMessage, ValidationFailed
     │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
     │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField
     ├── NotAllowed                Unauthenticated, NotConfigured, NotWriteable, OutsideDateWindow,
     │                             ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
     │                             UnknownRow, UnknownDocument, UnknownNotification, NoTurnRunning
-    ├── Conflict                  TurnRunning, IdempotencyMismatch, DuplicateId, StaleVersion, NotAList,
+    ├── Conflict                  TurnRunning, ChatInFlight, TooManyChats, IdempotencyMismatch,
+    │                             DuplicateId, StaleVersion, NotAList,
     │                             OrderMismatch
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
     ├── AnswerTooLarge            read it in parts
+    ├── ChatDisabled, ProviderFailed   the direct form of chat
     └── StorageError              ConditionFailed, ItemTooLarge, StorageUnavailable
 
 Each class has a stable `code`; the sentence is for a person and never holds prompts, keys, paths or upstream text.
@@ -58,6 +60,12 @@ class BodyTooLarge(InvalidRequest):
 class InvalidMessages(InvalidRequest):
     code = "invalid_messages"
     sentence = "The messages cannot be used."
+
+
+class InvalidMessage(InvalidRequest):
+    """The direct form's body."""
+
+    code = "invalid_message"
 
 
 class ValidationFailed(InvalidRequest):
@@ -212,6 +220,18 @@ class TurnRunning(Conflict):
     sentence = "A turn is already running in this conversation."
 
 
+class ChatInFlight(Conflict):
+    """The direct form's word for a turn that is running."""
+
+    code = "chat_in_flight"
+    sentence = "a chat is already in flight"
+
+
+class TooManyChats(Conflict):
+    code = "too_many_chats"
+    sentence = "too many chats in flight"
+
+
 class IdempotencyMismatch(Conflict):
     code = "idempotency_mismatch"
     sentence = "This Idempotency-Key was used with another body."
@@ -242,6 +262,18 @@ class NotAList(Conflict):
 class AnswerTooLarge(DeckhandError):
     code = "answer_too_large"
     sentence = "The answer would be over 6 MB. Read the card by rows."
+
+
+class ChatDisabled(DeckhandError):
+    code = "chat_disabled"
+    sentence = "The direct chat is switched off: no token is configured for it."
+
+
+class ProviderFailed(DeckhandError):
+    """All that a direct caller learns of a gateway's failure."""
+
+    code = "provider_failed"
+    sentence = "The AI service failed."
 
 
 class GatewayError(DeckhandError):

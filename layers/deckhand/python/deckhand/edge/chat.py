@@ -10,6 +10,7 @@ from deckhand.domain.times import iso
 from deckhand.edge.answer import json_answer, no_content, stream_answer
 from deckhand.edge.app import Route
 from deckhand.edge.chat_request import ChatRequest, PageContext, read_chat_request
+from deckhand.edge.direct import DirectChat
 from deckhand.edge.errors import status_of
 from deckhand.edge.live import EventLoopThread, Live, Publish, Told
 from deckhand.edge.request import Request
@@ -36,10 +37,11 @@ class ChatRoutes:
         chats: Chats | None,
         thread: EventLoopThread,
         authenticate: Callable[[Request], Principal],
+        direct: DirectChat,
         status: Mapping[str, Any],
     ) -> None:
         self._context, self._chats, self._thread = context, chats, thread
-        self._authenticate, self._status = authenticate, status
+        self._authenticate, self._direct, self._status = authenticate, direct, status
 
     def routes(self) -> list[Route]:
         return [
@@ -51,6 +53,9 @@ class ChatRoutes:
         ]
 
     def _post(self, request: Request, _: Mapping[str, str], context: Any) -> Any:
+        if self._direct.wanted(request):
+            left = _time_left(context)
+            return self._direct.answer(request, lambda text: TurnWish(messages=[("user", text)], time_left=left))
         principal = self._authenticate(request)
         wanted = read_chat_request(request)
         wish = _wish(wanted, context)
@@ -144,15 +149,19 @@ def buffered(told: list[Told], turn_id: str | None) -> Any:
 
 
 def _wish(wanted: ChatRequest, context: Any) -> TurnWish:
-    remaining = getattr(context, "get_remaining_time_in_millis", None)
-    left = None if remaining is None else max(1.0, remaining() / 1000 - FINISH_MARGIN_S)
     return TurnWish(
         messages=wanted.messages,
         voice=wanted.voice,
         viewed_card=wanted.viewed_card,
         page=_page(wanted.context),
-        time_left=left,
+        time_left=_time_left(context),
     )
+
+
+def _time_left(context: Any) -> float | None:
+    """Seconds that the platform gives this process, less what the finish needs."""
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
+    return None if remaining is None else max(1.0, remaining() / 1000 - FINISH_MARGIN_S)
 
 
 def _page(context: PageContext | None) -> str | None:

@@ -3,10 +3,11 @@ still ours.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from deckhand.domain.conversation import MAX_MESSAGES, Header
-from deckhand.domain.errors import ConditionFailed, StorageUnavailable, UnknownConversation
+from deckhand.domain.errors import ConditionFailed, StorageError, StorageUnavailable, UnknownConversation
 from deckhand.domain.events import Event
 from deckhand.domain.times import iso
 from deckhand.storage.conversations import StoredHeader, header_key, put_header, put_messages
@@ -83,7 +84,9 @@ def finish_turn(context: TurnContext, turn: Turn, head: StoredHead, finish: Fini
                 head = _head_again(found, turn, head, stop_matters=finish.ending.status != "stopped")
             continue
         if header.next_seq - 1 > MAX_MESSAGES:
-            context.conversations.trim(turn.owner, header)
+            # The next finish removes what this one could not.
+            with suppress(StorageError):
+                context.conversations.trim(turn.owner, header)
         return Finished(closing, header)
     raise StorageUnavailable()
 

@@ -315,7 +315,7 @@ class Recorder:
             # A batch may have been written behind the deletion.
             if self._writing is not None:
                 await asyncio.gather(self._writing, return_exceptions=True)
-            await asyncio.to_thread(self._context.turns.forget, self._turn.owner, self._turn.conversation)
+            await asyncio.to_thread(self._context.turns.forget_log, self._turn.owner, self._turn.conversation)
         for event in gone_events(self._turn.conversation, self._turn.id, deleted=found is None):
             self._log.last_id += 1
             self._publish(Numbered(self._log.last_id, event))

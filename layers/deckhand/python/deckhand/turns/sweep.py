@@ -1,15 +1,19 @@
 """Once a minute: turns whose process is gone are closed, and queues that nobody woke are woken."""
 
+import logging
 from dataclasses import dataclass
 
-from deckhand.domain.errors import UnknownConversation
+from deckhand.domain.errors import StorageError, UnknownConversation
 from deckhand.domain.job import Actor
 from deckhand.domain.turn import Head
 from deckhand.storage.conversations import Owner
+from deckhand.storage.deletion import finish_deletion
 from deckhand.storage.turns import Running
 from deckhand.turns.context import TurnContext
 from deckhand.turns.lost import close_lost
 from deckhand.turns.queued import wake_queue
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +26,32 @@ def sweep(context: TurnContext, tenant: str = "main", *, all_dead: bool = False)
     """`all_dead`: every process that could run a turn is known to be gone, so no lease is waited for."""
     closed = woken = 0
     for entry in context.turns.running(tenant):
-        owner = Owner(tenant, entry.user)
-        stored = context.turns.head(owner, entry.conversation)
-        if stored is not None and stored.head.status is None and (all_dead or stored.head.lost(context.now())):
-            close_lost(context, owner, entry.conversation, stored)
-            closed += 1
-        elif stored is not None and stored.head.status is None:
+        try:
+            swept = _sweep_one(context, Owner(tenant, entry.user), entry, all_dead=all_dead)
+        except StorageError:
+            # One that cannot be swept now must not keep the others waiting.
+            logger.warning("conversation not swept", exc_info=True)
             continue
-        woken += _wake(context, owner, entry)
+        closed, woken = closed + swept.closed, woken + swept.woken
     return Swept(closed, woken)
+
+
+def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: bool) -> Swept:
+    stored, closed = context.turns.head(owner, entry.conversation), 0
+    if stored is not None and stored.head.status is None:
+        if not (all_dead or stored.head.lost(context.now())):
+            return Swept(0, 0)
+        close_lost(context, owner, entry.conversation, stored)
+        closed = 1
+    return Swept(closed, int(_wake(context, owner, entry)))
 
 
 def _wake(context: TurnContext, owner: Owner, entry: Running) -> bool:
     try:
         header = context.conversations.find(owner, entry.conversation).header
     except UnknownConversation:
+        # Deleted by a process that did not come to the end of it.
+        finish_deletion(context.store, owner, entry.conversation)
         return False
     if header.queued == 0:
         return False
