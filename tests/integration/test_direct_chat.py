@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ class Direct:
 
 
 @pytest.fixture
-def direct(tmp_path: Path) -> Iterator[Direct]:
+def direct(tmp_path: Path) -> Direct:
     return Direct(tmp_path)
 
 
