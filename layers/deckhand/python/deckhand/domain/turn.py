@@ -33,6 +33,8 @@ class Head(Model):
     last_event_id: int
     anchor: int
     """Seq of the newest message that the turn answers."""
+    generation: str | None = None
+    """The transcript that it answers in; a reply of a lost turn does not go into another one."""
     stop: bool = False
     steps: int = 1
     phase: str = "thinking"
@@ -70,7 +72,9 @@ class Head(Model):
         )
 
 
-def next_head(previous: Head | None, *, turn_id: str, principal: str, anchor: int, now: float) -> Head:
+def next_head(
+    previous: Head | None, *, turn_id: str, principal: str, anchor: int, now: float, generation: str | None = None
+) -> Head:
     """The head of a new turn. The caller made sure that the previous one has ended."""
     last = previous.last_event_id if previous else 0
     return Head(
@@ -82,4 +86,5 @@ def next_head(previous: Head | None, *, turn_id: str, principal: str, anchor: in
         first_event_id=last + 1,
         last_event_id=last,
         anchor=anchor,
+        generation=generation,
     )

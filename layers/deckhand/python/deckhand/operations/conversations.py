@@ -1,5 +1,6 @@
 """Conversations: list, create, read, rename, replace, delete."""
 
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -17,10 +18,11 @@ from deckhand.domain.errors import BodyTooLarge, ConditionFailed, NotFound, Stor
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
-from deckhand.storage.conversations import StoredHeader
+from deckhand.storage.deletion import delete_conversation as _delete
 from deckhand.storage.history import History
 
 ATTEMPTS = 20
+NO_HISTORY = "There is no earlier transcript to take over."
 # A transcript's JSON may be longer than its texts; the texts are measured after parsing.
 TRANSCRIPT_BODY = 2 * MAX_TRANSCRIPT_BYTES
 
@@ -99,9 +101,14 @@ def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any
         generation=caller.new_id(),
         first_words=next((first_words(m.content) for m in messages if m.role == "user"), None),
     )
-    caller.conversations.create(caller.owner, header, messages, token=caller.new_id())
+    history = History(caller.store)
+    beside = [history.taking(caller.owner)] if given.fromHistory else []
+    try:
+        caller.conversations.create(caller.owner, header, messages, token=caller.new_id(), beside=beside)
+    except ConditionFailed:
+        raise NotFound(NO_HISTORY) from None
     if given.fromHistory:
-        History(caller.store).remove(caller.owner, token=caller.new_id())
+        history.remove(caller.owner, token=caller.new_id())
     _make_room(caller, keep=header.id)
     return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
 
@@ -168,14 +175,9 @@ def replace_messages(caller: Caller, given: Transcript) -> dict[str, Any]:
 )
 def delete_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]:
     """`{ok}`. A running turn is stopped and leaves nothing. Raises `UnknownConversation`."""
-    _forget(caller, caller.conversations.find(caller.owner, given.id))
+    stored = caller.conversations.find(caller.owner, given.id)
+    _delete(caller.store, caller.owner, stored, now=caller.now(), token=caller.new_id())
     return {"ok": True}
-
-
-def _forget(caller: Caller, stored: StoredHeader) -> None:
-    """The header goes first: nothing can be appended then. Its turn finds its head gone and ends."""
-    caller.conversations.forget(caller.owner, stored, token=caller.new_id())
-    caller.turns.forget(caller.owner, stored.header.id)
 
 
 def _make_room(caller: Caller, *, keep: str) -> None:
@@ -183,8 +185,11 @@ def _make_room(caller: Caller, *, keep: str) -> None:
     for stored in reversed(headers):
         if len(headers) <= MAX_CONVERSATIONS:
             return
-        if stored.header.id != keep and not _running(caller, stored.header.id):
-            _forget(caller, stored)
+        if stored.header.id == keep or _running(caller, stored.header.id):
+            continue
+        # Unless a turn starts there at this moment; then the conversation is no longer the least active one.
+        with suppress(ConditionFailed):
+            _delete(caller.store, caller.owner, stored, now=caller.now(), token=caller.new_id(), unchanged=True)
             headers.remove(stored)
 
 
@@ -206,7 +211,7 @@ def _from_history(caller: Caller) -> list[GivenMessage]:
         if role in ("user", "assistant") and isinstance(content, str):
             kept.append(GivenMessage(role=role, content=content))
     if not kept:
-        raise NotFound("There is no earlier transcript to take over.")
+        raise NotFound(NO_HISTORY)
     return kept
 
 

@@ -152,9 +152,10 @@ class Chats:
             return None
         try:
             card = self._caller_for(principal).cards.find(touched[-1])
-        except DeckhandError:
+            return followup(card.id, card.manifest, start=card.state.version)
+        except Exception:
+            logger.warning("no follow-up offered", exc_info=True)
             return None
-        return followup(card.id, card.manifest, start=card.state.version)
 
     def _send_jobs(self, principal: Principal, turn: Turn, outcome: Outcome, header: Header) -> None:
         """What is to be done behind the turn. A queue that fails costs a title or a minute, never the turn."""

@@ -28,7 +28,7 @@ def close_lost(context: TurnContext, owner: Owner, conversation: str, stored: St
         put_head(owner, conversation, head.ended(now, "failed", last_event_id=base + 2), after=stored),
         *put_batch(owner, conversation, events, now),
     ]
-    ops += _transcript_ops(context, owner, conversation, text, now)
+    ops += _transcript_ops(context, owner, conversation, head.generation, text, now)
     try:
         write_surely(context.store, ops, token=context.new_id())
     except ConditionFailed:
@@ -48,7 +48,9 @@ def _read_log(context: TurnContext, owner: Owner, conversation: str, stored: Sto
     return last, "".join(texts)
 
 
-def _transcript_ops(context: TurnContext, owner: Owner, conversation: str, text: str, now: float) -> list[Op]:
+def _transcript_ops(
+    context: TurnContext, owner: Owner, conversation: str, generation: str | None, text: str, now: float
+) -> list[Op]:
     """Keeps what was visible, marked as interrupted; the entry among the running turns stays while messages wait."""
     try:
         stored = context.conversations.find(owner, conversation)
@@ -56,7 +58,7 @@ def _transcript_ops(context: TurnContext, owner: Owner, conversation: str, text:
         return [Delete(running_key(owner, conversation))]
     header = stored.header
     ops: list[Op] = [] if header.queued else [Delete(running_key(owner, conversation))]
-    if text.strip():
+    if text.strip() and generation in (None, header.generation):
         message = Message(
             seq=header.next_seq,
             id=context.new_id(),

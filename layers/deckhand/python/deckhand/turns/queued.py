@@ -1,6 +1,6 @@
 """Messages that come while a turn runs: stored at once, answered together by the next turn, whoever starts it."""
 
-from deckhand.domain.conversation import MAX_QUEUED, Message, Queued
+from deckhand.domain.conversation import MAX_QUEUED, MAX_QUEUED_BYTES, Message, Queued
 from deckhand.domain.errors import ConditionFailed, StorageError, StorageUnavailable, TurnRunning
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.times import iso
@@ -10,7 +10,7 @@ from deckhand.storage.repeat import write_surely
 from deckhand.storage.turns import StoredHead, check_head
 from deckhand.turns.context import TurnContext
 from deckhand.turns.idempotency import Claimed, claimed
-from deckhand.turns.start import ATTEMPTS, NewTurn, Turn, start_turn
+from deckhand.turns.start import ATTEMPTS, NewTurn, Turn, folded, start_turn
 
 
 def start_or_queue(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
@@ -31,7 +31,7 @@ def start_or_queue(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
         stored = context.conversations.find(wanted.owner, wanted.conversation)
         if head is None or not head.head.running(context.now()):
             continue
-        if stored.header.queued + len(wanted.texts) > MAX_QUEUED:
+        if _is_full(context, wanted, stored):
             raise TurnRunning("Too many messages wait in this conversation already.", turnId=head.head.turn_id)
         try:
             return _enqueue(context, wanted, stored, head)
@@ -42,16 +42,27 @@ def start_or_queue(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
     raise StorageUnavailable()
 
 
+def _is_full(context: TurnContext, wanted: NewTurn, stored: StoredHeader) -> bool:
+    """A queue holds what the transaction of the next start can take over."""
+    texts = folded(wanted.texts)
+    if stored.header.queued + len(texts) > MAX_QUEUED:
+        return True
+    waiting = context.conversations.queue(wanted.owner, wanted.conversation) if stored.header.queued else []
+    every = [*(one.queued.message.content for one in waiting), *texts]
+    return sum(len(text.encode()) for text in every) > MAX_QUEUED_BYTES
+
+
 def _enqueue(context: TurnContext, wanted: NewTurn, stored: StoredHeader, head: StoredHead) -> Claimed:
     now, header = context.now(), stored.header
     ops: list[Op] = [check_head(wanted.owner, wanted.conversation, head)]
     message_id = ""
-    for n, text in enumerate(wanted.texts):
+    texts = folded(wanted.texts)
+    for n, text in enumerate(texts):
         message_id = context.new_id()
         message = Message(seq=0, id=message_id, role="user", content=text, created_at=iso(now), context=wanted.page)
         queued = Queued(message=message, actor=Actor.of(wanted.principal))
         ops += put_queued(wanted.owner, wanted.conversation, header.next_queued + n, queued)
-    count = len(wanted.texts)
+    count = len(texts)
     moved = header.model_copy(
         update={"queued": header.queued + count, "next_queued": header.next_queued + count, "updated_at": iso(now)}
     )

@@ -212,9 +212,15 @@ class Recorder:
             log.kept -= count
             dropped.append(first)
         if dropped:
-            await asyncio.to_thread(
-                self._context.turns.forget_events, self._turn.owner, self._turn.conversation, dropped[0], dropped[-1]
-            )
+            # What is left over expires; a replay tells of it as of any other part of the log.
+            with suppress(StorageError):
+                await asyncio.to_thread(
+                    self._context.turns.forget_events,
+                    self._turn.owner,
+                    self._turn.conversation,
+                    dropped[0],
+                    dropped[-1],
+                )
 
     # -- the lease
 

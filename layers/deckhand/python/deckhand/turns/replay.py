@@ -1,10 +1,12 @@
 """Reattaching: the log from a cursor on, event by event as it was, then live until `done`."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
-from deckhand.domain.errors import UnknownConversation
+from deckhand.domain.errors import StorageUnavailable, UnknownConversation
 from deckhand.domain.events import reset
 from deckhand.domain.job import Actor
 from deckhand.domain.principal import Principal
@@ -18,6 +20,9 @@ from deckhand.turns.reply import gone_events
 from deckhand.turns.start import owner_of
 
 FOREIGN_CURSOR_WAIT_S = 2.0
+READ_TRIES = 5
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ async def replay(context: TurnContext, attachment: Attachment) -> AsyncIterator[
         yield Numbered(cursor, reset())
     pause, ended = context.pace.poll_first, False
     while True:
-        found = await asyncio.to_thread(context.turns.events, owner, conversation, after=cursor, start=start)
+        found = await _read(context, partial(context.turns.events, owner, conversation, after=cursor, start=start))
         if found and _head_is_gone(found[0], cursor):
             yield Numbered(found[0].id - 1, reset())
         for numbered in found:
@@ -76,14 +81,24 @@ async def replay(context: TurnContext, attachment: Attachment) -> AsyncIterator[
             break
         else:
             # Read the log once more after the end was seen: it may have been written between the two reads.
-            ended = await asyncio.to_thread(_ended, context, attachment)
+            ended = await _read(context, partial(_ended, context, attachment))
             if not ended:
                 await asyncio.sleep(pause)
                 pause = min(context.pace.poll_grown, pause * 1.5)
-    deleted = await asyncio.to_thread(context.turns.head, owner, conversation) is None
+    deleted = await _read(context, partial(context.turns.head, owner, conversation)) is None
     for event in gone_events(conversation, attachment.turn_id, deleted=deleted):
         cursor += 1
         yield Numbered(cursor, event)
+
+
+async def _read(context: TurnContext, read: Callable[[], Found]) -> Found:
+    """A store that does not answer for a moment must not cut a watcher off. Raises `StorageUnavailable` at last."""
+    for _ in range(READ_TRIES - 1):
+        try:
+            return await asyncio.to_thread(read)
+        except StorageUnavailable:
+            await asyncio.sleep(context.pace.poll_grown)
+    return await asyncio.to_thread(read)
 
 
 def _head_is_gone(first: Numbered, cursor: int) -> bool:
@@ -93,12 +108,10 @@ def _head_is_gone(first: Numbered, cursor: int) -> bool:
 
 async def _foreign(context: TurnContext, attachment: Attachment) -> bool:
     """Whether the cursor is ahead of the log for longer than a log that is being written may lag."""
-    waited = 0.0
+    owner, conversation, waited = attachment.owner, attachment.conversation, 0.0
     while True:
-        stored = await asyncio.to_thread(context.turns.head, attachment.owner, attachment.conversation)
-        last = await asyncio.to_thread(
-            context.turns.last_event_id, attachment.owner, attachment.conversation, attachment.start
-        )
+        stored = await _read(context, partial(context.turns.head, owner, conversation))
+        last = await _read(context, partial(context.turns.last_event_id, owner, conversation, attachment.start))
         known = max(last, stored.head.last_event_id if stored else 0)
         if attachment.after <= known:
             return False

@@ -19,6 +19,7 @@ from deckhand.turns.idempotency import Claim, Claimed, claimed
 from deckhand.turns.lost import close_lost
 
 ATTEMPTS = 20
+MAX_NEW = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,9 @@ def _take(context: TurnContext, wanted: NewTurn, stored: StoredHeader, previous:
     now, owner, conversation = context.now(), wanted.owner, wanted.conversation
     waiting = _own(context, wanted, stored.header)
     messages = _messages(context, wanted, stored.header, waiting, now)
+    if not messages:
+        # What waited was taken by another process since it was seen.
+        raise ConditionFailed(1)
     header = stored.header.appended(len(messages), iso(now)).model_copy(
         update={
             "queued": stored.header.queued - len(waiting),
@@ -121,6 +125,7 @@ def _take(context: TurnContext, wanted: NewTurn, stored: StoredHeader, previous:
         principal=wanted.principal.name,
         anchor=messages[-1].seq,
         now=now,
+        generation=header.generation,
     )
     ops: list[Op] = [
         put_head(owner, conversation, head, after=previous),
@@ -147,11 +152,20 @@ def _own(context: TurnContext, wanted: NewTurn, header: Header) -> list[Waiting]
 def _messages(
     context: TurnContext, wanted: NewTurn, header: Header, waiting: Sequence[Waiting], now: float
 ) -> list[Message]:
-    new = [Message(seq=0, id=context.new_id(), role="user", content=text, created_at=iso(now)) for text in wanted.texts]
+    texts = folded(wanted.texts)
+    new = [Message(seq=0, id=context.new_id(), role="user", content=text, created_at=iso(now)) for text in texts]
     if wanted.page and new:
         new[-1] = new[-1].model_copy(update={"context": wanted.page})
     every = [*(one.queued.message for one in waiting), *new]
     return [message.model_copy(update={"seq": header.next_seq + n}) for n, message in enumerate(every)]
+
+
+def folded(texts: Sequence[str]) -> list[str]:
+    """As many messages as one transaction can hold beside a full queue: the oldest of more are joined, as they would
+    be for the gateway.
+    """
+    spare = len(texts) - MAX_NEW
+    return list(texts) if spare <= 0 else ["\n\n".join(texts[: spare + 1]), *texts[spare + 1 :]]
 
 
 def _claimed(wanted: NewTurn, claim: Claim, head: Head) -> Claimed:
