@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from deckhand.domain.conversation import MAX_MESSAGES, Exchange, Header, Message, Queued
-from deckhand.domain.errors import UnknownConversation
+from deckhand.domain.errors import ConditionFailed, UnknownConversation
 from deckhand.storage.parts import MARK, join, split
-from deckhand.storage.port import ABSENT, Condition, Delete, Item, ItemStore, Key, Op, Put, VersionIs
+from deckhand.storage.port import ABSENT, Condition, Item, ItemStore, Key, Op, Put, VersionIs
 
 # Messages read at once while a window is filled; most windows need no second page.
 WINDOW_PAGE = 50
@@ -148,10 +148,18 @@ class Conversations:
             for whole in join(items)
         ]
 
-    def create(self, owner: Owner, header: Header, messages: Sequence[Message], *, token: str) -> None:
-        """Messages first: they are not reachable before the header is there."""
+    def create(
+        self, owner: Owner, header: Header, messages: Sequence[Message], *, token: str, beside: Sequence[Op] = ()
+    ) -> None:
+        """Messages first: they are not reachable before the header is there. `beside` is written with the header, all
+        or nothing; when its condition fails, nothing is left and `ConditionFailed` is raised.
+        """
         self._write_all(put_messages(owner, header, messages), token)
-        self._store.write([put_header(owner, header, after=None)], token=token)
+        try:
+            self._store.write([put_header(owner, header, after=None), *beside], token=token)
+        except ConditionFailed:
+            self._drop(owner, header, header.generation)
+            raise
 
     def move(self, owner: Owner, header: Header, *, after: StoredHeader, token: str) -> None:
         """Writes a changed header on the condition that it is still the one that was read."""
@@ -160,17 +168,16 @@ class Conversations:
     def replace(
         self, owner: Owner, header: Header, messages: Sequence[Message], *, after: StoredHeader, token: str
     ) -> None:
-        """Writes the new generation, moves the pointer, then removes the old one."""
+        """Writes the new generation, moves the pointer, then removes the old one. Raises `ConditionFailed` when the
+        header is no longer the one that was read; the new generation is removed then.
+        """
         self._write_all(put_messages(owner, header, messages), token)
-        self.move(owner, header, after=after, token=token)
+        try:
+            self.move(owner, header, after=after, token=token)
+        except ConditionFailed:
+            self._drop(owner, header, header.generation)
+            raise
         self._drop(owner, after.header, after.header.generation)
-
-    def forget(self, owner: Owner, stored: StoredHeader, *, token: str) -> None:
-        """Removes the header, so that nothing can be appended any more, then every item of the transcript."""
-        key = header_key(owner, stored.header.id)
-        self._store.write([Delete(key)], token=token)
-        pk = transcript_pk(owner, stored.header.id)
-        self._store.delete_many([Key("deck", pk, item.sk) for item in self._store.query("deck", pk).items])
 
     def trim(self, owner: Owner, header: Header) -> None:
         """Removes what is older than the newest 200 messages. Missing it does no harm: reads stop at 200."""

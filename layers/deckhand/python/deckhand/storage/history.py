@@ -11,7 +11,7 @@ from deckhand.domain import json_text
 from deckhand.domain.model import Model
 from deckhand.storage.conversations import Owner
 from deckhand.storage.parts import join, split
-from deckhand.storage.port import Delete, Item, ItemStore, Key, Put
+from deckhand.storage.port import EXISTS, Delete, Item, ItemStore, Key, Op, Put
 
 
 class Pointer(Model):
@@ -48,6 +48,10 @@ class History:
     def remove(self, owner: Owner, *, token: str) -> None:
         self._store.write([Delete(_key(owner))], token=token)
         self._drop_all_but(owner, None)
+
+    def taking(self, owner: Owner) -> Op:
+        """Ends the transcript as part of another write, on the condition that nobody did so before."""
+        return Delete(_key(owner), EXISTS)
 
     def _pointer(self, owner: Owner) -> Pointer | None:
         item = self._store.get(_key(owner))

@@ -165,9 +165,8 @@ class Turns:
         items = self._store.query("turns", f"{tenant}#running").items
         return [Running.model_validate_json(item.body) for item in items]
 
-    def forget(self, owner: Owner, conversation: str) -> None:
-        """Removes head, logs and the entry among the running ones."""
-        self._store.delete_many([running_key(owner, conversation)])
+    def forget_log(self, owner: Owner, conversation: str) -> None:
+        """Removes every batch of a conversation that was deleted."""
         pk = transcript_pk(owner, conversation)
         self._store.delete_many([Key("turns", pk, item.sk) for item in self._store.query("turns", pk).items])
 
