@@ -201,6 +201,7 @@ class Loop:
             return
         if self._at.shown and not self._plan.voice:
             yield reset()
+        self._at.shown = ""
         results = [ToolResult(_error("cut_off", wording.CUT_CALL), failed=True) for _ in answer.calls]
         yield self._close(self._exchange(answer), results)
 
@@ -367,7 +368,8 @@ async def _until(stop: StopFlag, source: AsyncIterator[TextDelta | Answer]) -> A
             yield item
     finally:
         stopping.cancel()
-        if upcoming is not None and not upcoming.done():
+        if upcoming is not None:
+            # Gathered even when it is done: a failure that a stop overtook would else be logged as never retrieved.
             upcoming.cancel()
             await asyncio.gather(upcoming, return_exceptions=True)
         if (close := getattr(source, "aclose", None)) is not None:
