@@ -13,6 +13,7 @@ if not ((3, 11) <= sys.version_info[:2] <= (3, 14)):  # before anything that an 
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
 import os
 import signal
 import subprocess
@@ -45,7 +46,9 @@ def prepare() -> None:
         )
         STAMP.unlink(missing_ok=True)
         if found is None or not PYTHON.exists() or place(found) != place(wanted):
-            step([sys.executable, "-m", "venv", "--clear", str(VENV)])
+            step(
+                [sys.executable, "-m", "venv", "--clear", *(() if has("ensurepip") else ("--without-pip",)), str(VENV)]
+            )
         pip("--require-hashes", "-r", str(LOCK))
         pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
         STAMP.write_text(wanted, encoding="utf-8")
@@ -69,8 +72,17 @@ def exclusively(file: Path) -> Iterator[None]:
         yield
 
 
+def has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
 def pip(*arguments: str) -> None:
-    step([str(PYTHON), "-m", "pip", "install", *QUIET, *arguments])
+    """The environment's own pip or, where the system's Python cannot put one there (Debian's), the system's."""
+    own = (VENV / "bin/pip").exists()
+    if not own and not has("pip"):
+        raise SetupError("This Python has neither ensurepip nor pip. On Debian: apt-get install python3-venv")
+    runner = [str(PYTHON), "-m", "pip"] if own else [sys.executable, "-m", "pip", "--python", str(PYTHON)]
+    step([*runner, "install", *QUIET, *arguments])
 
 
 def step(command: Sequence[str]) -> None:
