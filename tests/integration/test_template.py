@@ -23,9 +23,10 @@ SECRETS = {
     "ChatApiKeyParameter": "/deckhand/key",
     "AgentApiTokenParameter": "/deckhand/token",
     "AdminTokenParameter": "/deckhand/admin",
+    "ChatApiTokenParameter": "/deckhand/direct",
 }
 SECRETS_OF = {
-    "ChatFunction": {"ChatApiKeyParameter", "AgentApiTokenParameter"},
+    "ChatFunction": {"ChatApiKeyParameter", "ChatApiTokenParameter", "AgentApiTokenParameter"},
     "ConversationsFunction": {"AgentApiTokenParameter"},
     "ManifestsFunction": {"AgentApiTokenParameter", "AdminTokenParameter"},
     "JobsFunction": {"ChatApiKeyParameter"},
@@ -263,5 +264,5 @@ def test_a_job_that_fails_is_the_only_one_that_comes_again(resources: Resources)
 def test_the_template_names_no_secret(resources: Resources) -> None:
     for function in of_type(resources, "AWS::Lambda::Function").values():
         variables = function["Environment"]["Variables"]
-        for name in {"CHAT_API_KEY", "AGENT_API_TOKEN", "DECKHAND_ADMIN_TOKEN"} & set(variables):
+        for name in {"CHAT_API_KEY", "CHAT_API_TOKEN", "AGENT_API_TOKEN", "DECKHAND_ADMIN_TOKEN"} & set(variables):
             assert variables[name]["Fn::If"][1]["Fn::Sub"].startswith("ssm:")
