@@ -176,7 +176,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, re
     play = asyncio.create_task(_play(writer, request, reply))
     try:
         await asyncio.wait({watch, play}, return_when=asyncio.FIRST_COMPLETED)
-        if watch.done() and not watch.exception() and not watch.result() and not play.done():
+        if watch.done() and not play.done() and (watch.exception() or not watch.result()):
             request.closed_at = time.monotonic()
             request.closed.set()
             return b""

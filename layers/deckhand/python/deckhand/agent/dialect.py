@@ -19,6 +19,7 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 _MESSAGE_FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name"}
 _CALL_FIELDS = {"id", "type", "function"}
+_CONTENT = re.compile(r"\bcontents?\b")
 _EMPTINESS = re.compile(r"empty|blank|at least (?:1|one)|min(?:imum)?[_ ]?length|too[_ ]short|whitespace")
 _NULLNESS = re.compile(r"\bnull\b|\bnone\b|nil\b|required|missing|string|must be|invalid|expected|type")
 _BLOCKS = re.compile(r"string|list|array|sequence|block|part|type|object|invalid|unsupported|not supported|expected")
@@ -54,7 +55,7 @@ def plainer(dialect: Dialect, body: Body, complaint: str) -> Dialect:
         dialect = replace(dialect, blocks=False)
     if any(name in complaint for name in _extra_fields(body["messages"])):
         dialect = replace(dialect, extras=False)
-    if "content" in complaint or "system" in complaint:
+    if _CONTENT.search(complaint) or "system" in complaint:
         dialect = _plainer_content(dialect, body["messages"], complaint)
     return dialect
 
@@ -62,7 +63,7 @@ def plainer(dialect: Dialect, body: Body, complaint: str) -> Dialect:
 def _plainer_content(dialect: Dialect, messages: list[Body], complaint: str) -> Dialect:
     if _BLOCKS.search(complaint) and any(isinstance(message.get("content"), list) for message in messages):
         dialect = replace(dialect, blocks=False)
-    if not any(_only_calls(message) for message in messages) or "content" not in complaint:
+    if not any(_only_calls(message) for message in messages) or not _CONTENT.search(complaint):
         return dialect
     if _EMPTINESS.search(complaint) and dialect.no_content != "null":
         return replace(dialect, no_content="absent")

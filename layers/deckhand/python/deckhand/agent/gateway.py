@@ -102,7 +102,6 @@ class HttpGateway:
 
     async def _try(self, body: Body, timer: StepTimer) -> AsyncGenerator[TextDelta | Answer, None]:
         """One request. Raises `TryFailed`."""
-        timer.restart()
         response = await self._send(body, timer)
         kind = response.headers.get("content-type", "")
         answer = AnswerStream(new_id=self._new_id, event_stream=kind.startswith("text/event-stream"))
@@ -124,6 +123,7 @@ class HttpGateway:
         from httpx2 import InvalidURL, Response
         from openai import APIConnectionError, APIStatusError, AsyncStream
 
+        timer.restart()
         wait, over = timer.wait()
         try:
             async with asyncio.timeout(wait):
