@@ -24,6 +24,7 @@ class Settings(BaseModel):
     chat_endpoint_url: str | None = None
     chat_api_key: SecretStr | None = None
     chat_model: str = ""
+    chat_gateway_port: int | None = Field(default=None, ge=1, le=65_535)
     health_system_prompt: str | None = None
     chat_agent_name: str = "Chat"
     chat_agent_emoji: str = "💬"
@@ -57,7 +58,10 @@ class Settings(BaseModel):
     @field_validator("deckhand_tz")
     @classmethod
     def _known_zone(cls, name: str) -> str:
-        zone(name)
+        try:
+            zone(name)
+        except ValueError:
+            raise ValueError("must be the IANA name of a time zone") from None
         return name
 
     @field_validator("chat_max_concurrent", mode="before")

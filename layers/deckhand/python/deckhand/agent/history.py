@@ -48,9 +48,13 @@ def sendable_arguments(raw: str) -> str:
     24).
     """
     try:
-        return raw if isinstance(json.loads(raw), dict) else "{}"
-    except ValueError:
+        return raw if isinstance(json.loads(raw, parse_constant=_no_constant), dict) else "{}"
+    except (ValueError, RecursionError):
         return "{}"
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

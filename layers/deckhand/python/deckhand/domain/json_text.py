@@ -67,6 +67,8 @@ def loads(text: str | bytes) -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode()
+        else:
+            text.encode()
         # Cheap bound first: only a text with that many opening brackets can nest that deep.
         if text.count("[") + text.count("{") > MAX_DEPTH and _depth_over(text, MAX_DEPTH):
             raise InvalidJson("The JSON nests too deep.")

@@ -1,7 +1,7 @@
 """Bodies that may be larger than an item: split on write, joined on read, nothing lost (bug case 43).
 
-The first part keeps the item's own `sk`; the following ones append `~1`, `~2`, …, which sort right behind it. Such
-items are never overwritten.
+The first part keeps the item's own `sk`; the following ones append `~001`, `~002`, …, which sort right behind it and
+in their order. Such items are never overwritten by fewer parts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,8 +19,12 @@ def split(item: Item) -> list[Item]:
     if len(data) <= PART_BYTES:
         return [item]
     return [
-        replace(item, sk=item.sk if n == 0 else f"{item.sk}{MARK}{n}", body=text) for n, text in enumerate(_texts(data))
+        replace(item, sk=item.sk if n == 0 else _part_key(item.sk, n), body=text) for n, text in enumerate(_texts(data))
     ]
+
+
+def _part_key(sk: str, n: int) -> str:
+    return f"{sk}{MARK}{n:03d}"
 
 
 def _texts(data: bytes) -> Iterator[str]:
@@ -40,7 +44,7 @@ def join(items: Iterable[Item]) -> Iterator[Item]:
     current: Item | None = None
     bodies: list[str] = []
     for item in items:
-        if current is not None and item.sk == f"{current.sk}{MARK}{len(bodies)}":
+        if current is not None and item.sk == _part_key(current.sk, len(bodies)):
             bodies.append(item.body)
             continue
         if current is not None:

@@ -1,0 +1,80 @@
+"""Settings from the environment."""
+
+import pytest
+
+from deckhand.settings import Settings, SettingsError, read_settings
+
+
+def test_nothing_set_gives_the_defaults() -> None:
+    settings = read_settings({})
+    assert (settings.chat_max_turns, settings.chat_iter_timeout_ms, settings.chat_turn_deadline_ms) == (
+        36,
+        180_000,
+        720_000,
+    )
+    assert (settings.chat_agent_name, settings.chat_agent_emoji, settings.chat_window_chars) == ("Chat", "💬", 24_000)
+    assert (settings.chat_configured, settings.chat_prompt_cache, settings.deckhand_tz) == (False, True, "UTC")
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    assert read_settings({"CHAT_MAX_TURNS": "", "AGENT_API_TOKEN": "", "CHAT_ENDPOINT_URL": ""}) == Settings()
+
+
+def test_every_bad_variable_is_named_at_once_and_no_value_is() -> None:
+    bad = {
+        "CHAT_MAX_TURNS": "0",
+        "CHAT_ITER_TIMEOUT_MS": "soon",
+        "CHAT_TURN_DEADLINE_MS": "-1",
+        "CHAT_PROMPT_CACHE": "perhaps",
+        "CHAT_ENDPOINT_URL": "ftp://secret-host",
+        "DECKHAND_TZ": "Mars/Secret",
+        "RESPONSE_MODE": "sekret-mode",
+    }
+    with pytest.raises(SettingsError) as error:
+        read_settings(bad)
+    assert [name for name in bad if name not in str(error.value)] == []
+    assert "secret" not in str(error.value).lower()
+    assert "soon" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["../etc/passwd", "/etc/localtime", "UTC\x00", "Nowhere"])
+def test_a_zone_that_does_not_exist_stops_the_start(name: str) -> None:
+    with pytest.raises(SettingsError, match="DECKHAND_TZ"):
+        read_settings({"DECKHAND_TZ": name})
+
+
+def test_zero_switches_a_time_limit_off() -> None:
+    settings = read_settings({"CHAT_ITER_TIMEOUT_MS": "0", "CHAT_TURN_DEADLINE_MS": "0"})
+    assert (settings.chat_iter_timeout_ms, settings.chat_turn_deadline_ms) == (0, 0)
+
+
+@pytest.mark.parametrize(("tls", "scheme"), [("1", "https"), ("true", "https"), ("0", "http"), ("", "http")])
+def test_the_legacy_variables_make_up_the_address(tls: str, scheme: str) -> None:
+    legacy = {
+        "CHAT_GATEWAY_HOST": "models.test",
+        "CHAT_GATEWAY_PORT": "8080",
+        "CHAT_GATEWAY_TLS": tls,
+        "CHAT_GATEWAY_TOKEN": "t0ken",
+        "CHAT_GATEWAY_MODEL": "small",
+    }
+    settings = read_settings(legacy)
+    assert settings.chat_endpoint_url == f"{scheme}://models.test:8080/v1/chat/completions"
+    assert settings.chat_model == "small"
+    assert settings.chat_api_key is not None
+    assert settings.chat_api_key.get_secret_value() == "t0ken"
+
+
+def test_the_address_wins_over_the_legacy_variables() -> None:
+    given = {"CHAT_ENDPOINT_URL": "https://a.test/chat", "CHAT_GATEWAY_HOST": "b.test", "CHAT_GATEWAY_TOKEN": "t"}
+    settings = read_settings(given)
+    assert (settings.chat_endpoint_url, settings.chat_api_key) == ("https://a.test/chat", None)
+
+
+def test_a_legacy_port_that_is_no_number_is_named() -> None:
+    with pytest.raises(SettingsError, match="CHAT_GATEWAY_PORT"):
+        read_settings({"CHAT_GATEWAY_HOST": "b.test", "CHAT_GATEWAY_PORT": "eighty", "CHAT_MAX_TURNS": "0"})
+
+
+def test_a_secret_is_not_shown() -> None:
+    settings = read_settings({"CHAT_API_KEY": "k-123456", "AGENT_API_TOKEN": "t-123456"})
+    assert "123456" not in repr(settings) + str(settings)
