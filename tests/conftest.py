@@ -5,6 +5,20 @@ from collections.abc import Iterator
 import pytest
 
 from tests.scripted_gateway import ScriptedGateway
+from tests.stores import DynamoTables, dynamo_client, make_tables, running_ministack
+
+
+@pytest.fixture(scope="session")
+def ministack_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One ministack for all tests that need it."""
+    with running_ministack(tmp_path_factory.mktemp("ministack")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def ministack_tables(ministack_url: str) -> Iterator[DynamoTables]:
+    with dynamo_client(endpoint_url=ministack_url) as client:
+        yield make_tables(client)
 
 
 @pytest.fixture

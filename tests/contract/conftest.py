@@ -1,4 +1,4 @@
-"""One ministack for all contract tests that need it, and a shelf on every engine."""
+"""A shelf on every engine."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,19 +9,7 @@ import pytest
 from moto import mock_aws
 
 from deckhand.storage.sqlite import SqliteStore
-from tests.stores import Clock, DynamoTables, Shelf, dynamo_client, make_tables, running_ministack
-
-
-@pytest.fixture(scope="session")
-def ministack_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_ministack(tmp_path_factory.mktemp("ministack")) as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def ministack_tables(ministack_url: str) -> Iterator[DynamoTables]:
-    with dynamo_client(endpoint_url=ministack_url) as client:
-        yield make_tables(client)
+from tests.stores import Clock, DynamoTables, Shelf, dynamo_client, make_tables
 
 
 @pytest.fixture(scope="session")

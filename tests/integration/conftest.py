@@ -1,0 +1,34 @@
+"""Worlds of processes on the engines that several processes can share."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from deckhand.storage.sqlite import SqliteStore
+from tests.faults import World
+from tests.stores import Clock, DynamoTables
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """On a SQLite file, with a conversation in it."""
+    clock = Clock()
+    with closing(SqliteStore(tmp_path / "deckhand.sqlite3", now=clock)) as store:
+        made = World(store, clock, tmp_path)
+        made.create()
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "ministack"])
+def any_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """On each engine in turn; ministack is asked for only here, so that SQLite is tested where it is not installed."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("world")
+        return
+    tables: DynamoTables = request.getfixturevalue("ministack_tables")
+    clock = Clock()
+    made = World(tables.store(clock), clock, tmp_path)
+    made.create()
+    yield made
