@@ -2,21 +2,24 @@
 
 import asyncio
 import difflib
-import json
+import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
 
 from deckhand.agent.chat import ToolCall
 from deckhand.agent.toolbox import ToolNote, ToolResult
-from deckhand.domain.errors import DeckhandError
-from deckhand.domain.json_text import dumps
+from deckhand.domain.errors import DeckhandError, InvalidJson
+from deckhand.domain.json_text import dumps, loads
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Operation
-from deckhand.operations.schema import tool_schema
+from deckhand.operations.schema import http_only, tool_schema
 
 MAX_RESULT_CHARS = 48_000
+
+logger = logging.getLogger(__name__)
 
 
 class OperationTools:
@@ -42,24 +45,31 @@ class OperationTools:
     def note(self, call: ToolCall) -> ToolNote:
         operation = self._operations.get(call.name)
         if operation is None:
-            return ToolNote()
-        return ToolNote(operation.mutates, _card(operation, _arguments(call) or {}), operation.label)
+            # Nobody knows what it would do, so it counts as a change.
+            return ToolNote(mutates=True)
+        with suppress(InvalidJson):
+            return ToolNote(operation.mutates, _card(operation, _arguments(operation, call)), operation.label)
+        return ToolNote(operation.mutates, None, operation.label)
 
     async def run(self, call: ToolCall) -> ToolResult:
         operation = self._operations.get(call.name)
         if operation is None:
             return _failed("unknown_tool", self._unknown(call.name))
-        arguments = _arguments(call)
-        if arguments is None:
-            return _failed("invalid_arguments", "The arguments are not a JSON object. Send the call again, whole.")
         try:
-            given = operation.input.model_validate(rescued(operation, arguments))
+            arguments = _arguments(operation, call)
+            given = operation.input.model_validate(arguments)
+        except InvalidJson as unreadable:
+            return _failed("invalid_arguments", f"The arguments cannot be used: {unreadable} Send the call again.")
         except ValidationError as invalid:
             return _failed("invalid_arguments", _faults(invalid))
         try:
             result = await asyncio.to_thread(operation.run, self._caller, given)
         except DeckhandError as error:
             return ToolResult(bounded(dumps(error.as_body())), failed=True)
+        except Exception:
+            # A fault of one tool is told to the model and ends no turn.
+            logger.exception("tool failed", extra={"tool": call.name})
+            return ToolResult(dumps(DeckhandError().as_body()), failed=True)
         card = _card(operation, arguments)
         changes = ({"id": card, "change": operation.change},) if card and operation.change else ()
         return ToolResult(bounded(dumps(result)), changes=changes)
@@ -76,9 +86,13 @@ def bounded(text: str, limit: int = MAX_RESULT_CHARS) -> str:
     """
     if len(text) <= limit:
         return text
-    note = "The result was too long. Read a part of it: rows instead of the whole card, or a narrower question."
     shown = text[: limit - 600]
     while True:
+        left = len(text) - len(shown)
+        note = (
+            f"The result was too long; {left} characters were left out. Read a part of it: rows by a path instead of "
+            "the whole card, one card instead of all."
+        )
         result = dumps(
             {"truncated": True, "shownChars": len(shown), "totalChars": len(text), "note": note, "part": shown}
         )
@@ -90,14 +104,16 @@ def bounded(text: str, limit: int = MAX_RESULT_CHARS) -> str:
 
 def rescued(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """Objects that the model sent as JSON texts are taken for what they are, where the operation wants an object
-    (or whole data).
+    (or whole data), and null for an argument that may be left out counts as left out.
 
     A text where any value may stand, such as a row of a card of texts, is left alone: there the text is the value.
     """
     result = dict(arguments)
     for name, field in operation.input.model_fields.items():
         value = result.get(name)
-        if isinstance(value, str) and (field.annotation == dict[str, Any] or name in operation.rescue):
+        if value is None and not field.is_required():
+            result.pop(name, None)
+        elif isinstance(value, str) and (field.annotation == dict[str, Any] or name in operation.rescue):
             result[name] = _decoded(value)
     nested = result.get("patch")
     if isinstance(nested, dict) and isinstance(nested.get("meta"), str):
@@ -108,22 +124,21 @@ def rescued(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
 def _decoded(text: str) -> Any:
     """The object or list in the text; the text itself when it holds neither."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = loads(text)
+    except InvalidJson:
         return text
     return value if isinstance(value, dict | list) else text
 
 
-def _arguments(call: ToolCall) -> dict[str, Any] | None:
-    """Empty and null arguments are `{}` (bug case 5); anything else that is no object is None."""
+def _arguments(operation: Operation, call: ToolCall) -> dict[str, Any]:
+    """Empty and null arguments are `{}` (bug case 5). Raises `InvalidJson` for anything else that is no object."""
     text = call.arguments.strip()
-    if text in ("", "null"):
-        return {}
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    value = {} if text in ("", "null") else loads(text)
+    if not isinstance(value, dict):
+        raise InvalidJson("They are not a JSON object.")
+    if clash := sorted(set(value) & http_only(operation.input)):
+        raise InvalidJson(f"There is no argument {clash[0]}.")
+    return rescued(operation, value)
 
 
 def _card(operation: Operation, arguments: Mapping[str, Any]) -> str | None:

@@ -27,10 +27,7 @@ STRUCTURAL = {
 def age_days(recency: Recency, written: date | None, today: date) -> tuple[int | None, str | None]:
     """Whole days since the newest entry, and where that comes from: `rows`, `updatedAt` (the last write) or None."""
     if recency.newest:
-        try:
-            return (today - date.fromisoformat(recency.newest[0].date)).days, "rows"
-        except ValueError:
-            pass
+        return (today - date.fromisoformat(recency.newest[0].date)).days, "rows"
     return ((today - written).days, "updatedAt") if written is not None else (None, None)
 
 
@@ -91,12 +88,20 @@ def orphans(manifest: Mapping[str, Any], recency: Recency) -> dict[str, Any]:
     return {"orphans": lost, "referenced": referenced, "aliases": dict(aliases)}
 
 
+_FIELD_NAMES = ("field", "ifField", "primaryField", "alias", "accessor", "dateField", "xAxis")
+
+
 def _referenced(meta: Mapping[str, Any]) -> set[str]:
-    """Every name that inputs, series, markers and display templates use."""
+    """Every name that inputs, series, markers, emoji maps and display templates use."""
     names = set(_input_keys(meta))
+    view = meta.get("view")
+    display = view.get("display") if isinstance(view, Mapping) else None
+    emojis = display.get("emojiMap") if isinstance(display, Mapping) else None
+    if isinstance(emojis, Mapping):
+        names.update(str(name) for name, one in emojis.items() if isinstance(one, Mapping))
     for view in ("view", "trends", "calendar", "reports", "dayDetail"):
         for name, text in _texts(meta.get(view)):
-            if name in ("field", "ifField", "primaryField", "alias", "accessor"):
+            if name in _FIELD_NAMES:
                 names.add(text)
             names.update(re.findall(r"{([A-Za-z_][A-Za-z0-9_-]*)[^{}]*}", text))
     return names

@@ -1,6 +1,6 @@
 """Who may write which data: the card's own switches."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from typing import Any
 
@@ -14,24 +14,28 @@ def check_writeable(manifest: Mapping[str, Any]) -> None:
         raise NotWriteable()
 
 
-def check_dates(manifest: Mapping[str, Any], known: Iterable[str], new: Iterable[str], today: date) -> None:
+def check_dates(
+    manifest: Mapping[str, Any], new: Iterable[str], today: date, *, known: Callable[[], Collection[str]]
+) -> None:
     """New rows of a person must lie in the card's window; rows of dates that are there may always be edited.
 
-    `todayAllowed` is true unless it says false; `pastAllowed` and `futureAllowed` must say true. Raises
-    `OutsideDateWindow`.
+    `known` gives those dates, and is asked only when one lies outside. `todayAllowed` is true unless it says false;
+    `pastAllowed` and `futureAllowed` must say true. Raises `OutsideDateWindow`.
     """
     writeable = manifest["meta"].get("writeable")
     window = writeable if isinstance(writeable, Mapping) else {}
-    there, now = set(known), today.isoformat()
-    for day in new:
-        if day in there:
-            continue
-        allowed = (
-            window.get("todayAllowed") is not False
-            if day == now
-            else window.get("pastAllowed") is True
-            if day < now
-            else window.get("futureAllowed") is True
-        )
-        if not allowed:
-            raise OutsideDateWindow(f"This card does not take entries for {day}.")
+    outside = [text for text in new if not _allowed(window, text, today)]
+    there = known() if outside else ()
+    if refused := [text for text in outside if text not in there]:
+        raise OutsideDateWindow(f"This card does not take entries for {refused[0][:40]}.")
+
+
+def _allowed(window: Mapping[str, Any], text: str, today: date) -> bool:
+    past, future = window.get("pastAllowed") is True, window.get("futureAllowed") is True
+    now = window.get("todayAllowed") is not False
+    try:
+        day = date.fromisoformat(text[:10])
+    except ValueError:
+        # What is no date is in no window, so that nothing passes by being written oddly.
+        return past and now and future
+    return now if day == today else past if day < today else future

@@ -2,12 +2,15 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from deckhand.domain.errors import InvalidJson
 
 MAX_DEPTH = 64
+# A string that is not closed runs to the end, and nothing is tried twice: the time is linear in any text.
+_BRACKET_OR_STRING = re.compile(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -38,39 +41,33 @@ def _integer(text: str) -> int:
         raise InvalidJson("A number has too many digits.") from None
 
 
-def _depth_over(text: str, limit: int) -> bool:
-    """Whether brackets outside strings nest deeper than `limit`; checked first, as the parser itself recurses."""
-    depth, in_string, escaped = 0, False, False
-    for char in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-        elif char == '"':
-            in_string = True
-        elif char in "[{":
+def _too_deep(text: str) -> bool:
+    """Whether brackets outside strings nest over `MAX_DEPTH`; checked first, as the parser itself recurses."""
+    # Cheap bound first: only a text with that many opening brackets can nest that deep.
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for found in _BRACKET_OR_STRING.finditer(text):
+        bracket = found.group()
+        if bracket in ("[", "{"):
             depth += 1
-            if depth > limit:
+            if depth > MAX_DEPTH:
                 return True
-        elif char in "]}":
+        elif bracket in ("]", "}"):
             depth -= 1
     return False
 
 
 def loads(text: str | bytes) -> Any:
     """Parses strictly. Raises `InvalidJson` for anything that is not JSON, and for NaN, infinities, a name twice in
-    one object,
-    nesting over 64, lone surrogates and bytes that are not UTF-8."""
+    one object, nesting over 64, lone surrogates and bytes that are not UTF-8.
+    """
     try:
         if isinstance(text, bytes):
             text = text.decode()
         else:
             text.encode()
-        # Cheap bound first: only a text with that many opening brackets can nest that deep.
-        if text.count("[") + text.count("{") > MAX_DEPTH and _depth_over(text, MAX_DEPTH):
+        if _too_deep(text):
             raise InvalidJson("The JSON nests too deep.")
         value = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
@@ -86,3 +83,11 @@ def loads(text: str | bytes) -> Any:
 def dumps(value: Any) -> str:
     """Compact JSON text; any Unicode as it is. NaN and infinities are refused with `ValueError`."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def bounded_dumps(value: Any) -> str:
+    """As `dumps`, for what is put together from parts: raises `InvalidJson` where it nests over 64."""
+    text = dumps(value)
+    if _too_deep(text):
+        raise InvalidJson("The JSON nests too deep.")
+    return text

@@ -7,12 +7,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from deckhand.domain.errors import AnswerTooLarge, ValidationFailed
+from deckhand.domain.json_text import dumps
 from deckhand.domain.principal import Principal
 from deckhand.edge.answer import json_answer
 from deckhand.edge.app import Route
 from deckhand.edge.request import Request
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, Operation
+from deckhand.operations.schema import http_only
 
 # Lambda's limit is 6,291,556 bytes for the whole proxy answer.
 MAX_ANSWER_BYTES = 6_000_000
@@ -60,21 +62,36 @@ def _fields(operation: Operation, http: Http, request: Request, parts: Mapping[s
     elif http.body is not None and http.text:
         fields = {http.body: request.text(http.limit)}
     elif http.body is not None:
-        fields = {http.body: request.json(http.limit)}
+        # Parts that are objects are never taken from a text that holds one.
+        wants_object = operation.input.model_fields[http.body].annotation == dict[str, Any]
+        fields = {http.body: request.json_object(http.limit) if wants_object else request.json(http.limit)}
     else:
         fields = request.json_object(http.limit) if request.body else {}
     named = {name: parts[name] for name in re.findall(r"{(\w+)}", http.path)}
     if clash := sorted(set(fields) & set(named)):
         raise ValidationFailed(errors=[{"path": name, "message": "is given by the path"} for name in clash])
-    if (match := request.headers.get("if-match")) is not None and "if_match" in operation.input.model_fields:
-        named["if_match"] = match.strip().removeprefix("W/").strip('"')
+    if clash := sorted(set(fields) & http_only(operation.input)):
+        raise ValidationFailed(errors=[{"path": name, "message": "is given by a header"} for name in clash])
+    if "if_match" in operation.input.model_fields:
+        return {**fields, **named, "if_match": _version(request.headers.get("if-match", "*"))}
     return {**fields, **named}
 
 
+def _version(match: str) -> int | None:
+    """The one version of an `If-Match` header; None when any will do, -1 (which no card has) for all that is none."""
+    version = match.strip().removeprefix("W/").strip('"')
+    if version == "*":
+        return None
+    return int(version) if version.isascii() and version.isdigit() and len(version) <= 18 else -1
+
+
 def _bounded(status: int, result: Any) -> Any:
-    """A buffered answer has at most 6 MB; measured on its bytes (bug case 56)."""
+    """A buffered answer has at most 6 MB, measured on what the platform carries: the body as a JSON text in the proxy
+    answer, where each quote takes two bytes (bug case 56).
+    """
     answer = json_answer(status, result)
-    if len((answer.body or "").encode()) > MAX_ANSWER_BYTES:
+    size = len(answer.body.encode()) if answer.body else 0
+    if size > MAX_ANSWER_BYTES // 2 and len(dumps(answer.body).encode()) > MAX_ANSWER_BYTES:
         raise AnswerTooLarge()
     version = result.get("version") if isinstance(result, dict) else None
     if isinstance(version, int):

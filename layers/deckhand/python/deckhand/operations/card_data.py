@@ -16,6 +16,7 @@ from deckhand.domain.errors import (
     OrderMismatch,
     StaleVersion,
     StorageUnavailable,
+    UnknownManifest,
     WrongType,
 )
 from deckhand.domain.merge_patch import merge
@@ -25,7 +26,7 @@ from deckhand.operations.arguments import CardId, ChangedCard
 from deckhand.operations.caller import Caller
 from deckhand.operations.manifests import CARD_BODY, state_of
 from deckhand.operations.registry import Http, operation
-from deckhand.storage.cards import Card, CardState, Change
+from deckhand.storage.cards import Card, CardState, Change, Row
 
 PATH = (
     'Where: "" is the data itself, items is a name, [date="2026-04-20"] is the one row of that date, '
@@ -91,7 +92,7 @@ class OrderAt(At):
 @operation(summary="Read a card's data", input=CardId, http=Http("GET", "/api/manifests/{id}/data"))
 def read_data(caller: Caller, given: CardId) -> dict[str, Any]:
     """`{data}` as it was written. Raises `UnknownManifest`."""
-    return {"data": caller.cards.data(caller.cards.find(given.id))}
+    return {"data": caller.cards.steady(given.id, caller.cards.data)[1]}
 
 
 @operation(
@@ -121,8 +122,7 @@ def write_manifest_data(caller: Caller, given: NewData) -> dict[str, Any]:
     check_writeable(card.manifest)
     if isinstance(given.data, list) and caller.principal.kind == "user":
         name = date_field(card.manifest)
-        known = _dates((row.value for row in caller.cards.rows(card)), name) if card.state.shape == "rows" else []
-        check_dates(card.manifest, known, _dates(given.data, name), caller.today)
+        check_dates(card.manifest, _dates(given.data, name), caller.today, known=lambda: _known_dates(caller, card))
     changed = replace_all(caller, given.id, given.data, version=given.if_match)
     return {"ok": True, "id": given.id, "version": changed.state.version}
 
@@ -138,6 +138,11 @@ def _dates(rows: Iterable[Any], name: str) -> list[str]:
     return [row[name] for row in rows if isinstance(row, dict) and isinstance(row.get(name), str)]
 
 
+def _known_dates(caller: Caller, card: Card) -> set[str]:
+    name = date_field(card.manifest)
+    return set(_dates((row.value for row in caller.cards.rows(card)), name)) if card.state.shape == "rows" else set()
+
+
 def replace_all(caller: Caller, card: str, data: Any, *, version: int | None = None) -> Card:
     """Writes a new generation and moves the card to it; the old one is removed by a job."""
     found = caller.cards.find(card)
@@ -151,7 +156,7 @@ def replace_all(caller: Caller, card: str, data: Any, *, version: int | None = N
 
     try:
         changed = caller.cards.change(card, edit, token=caller.new_id(), version=version)
-    except Exception:
+    except (StaleVersion, UnknownManifest):
         caller.drop_rows(card, state.generation)
         raise
     caller.drop_rows(card, old[0])
@@ -164,8 +169,12 @@ def replace_all(caller: Caller, card: str, data: Any, *, version: int | None = N
 @operation(summary="Read rows", input=RowRange, http=Http("GET", "/api/manifests/{id}/rows"))
 def list_rows(caller: Caller, given: RowRange) -> dict[str, Any]:
     """`{rows: [{rowId, value}], total, next}`. Raises `UnknownManifest`, `NotAList`, `UnknownRow` (a stale `after`)."""
-    card = _list_card(caller, given.id)
-    rows, cursor = caller.cards.page(card, limit=given.limit, after=given.after, backwards=given.order == "desc")
+
+    def read(card: Card) -> tuple[list[Row], str | None]:
+        _check_list(card)
+        return caller.cards.page(card, limit=given.limit, after=given.after, backwards=given.order == "desc")
+
+    card, (rows, cursor) = caller.cards.steady(given.id, read)
     shown = [{"rowId": row.id, "value": row.value} for row in rows]
     return {"rows": shown, "total": card.state.count, "next": cursor}
 
@@ -190,18 +199,19 @@ def add_row(caller: Caller, given: NewRow) -> dict[str, Any]:
     http=Http("PATCH", "/api/manifests/{id}/rows/{rowId}", limit=CARD_BODY),
 )
 def change_row(caller: Caller, given: RowChanges) -> dict[str, Any]:
-    """`{ok, value, version}`. Raises `UnknownRow`, `WrongType` (the row is no object), `NotWriteable`,
-    `RowTooLarge`, `StaleVersion`.
+    """`{ok, value, version}`. Raises `NotAList`, `UnknownRow`, `WrongType` (the row is no object), `NotWriteable`,
+    `OutsideDateWindow`, `RowTooLarge`, `StaleVersion`.
     """
     after: list[Any] = []
 
     def edit(card: Card) -> Change:
+        _check_list(card)
         check_writeable(card.manifest)
         row = caller.cards.row(card, given.rowId)
         after[:] = [_merged(row.value, given.changes)]
+        _check_window(caller, card, after[0])
         return _set_row(caller, card, row.order, after[0])
 
-    _list_card(caller, given.id)
     card = caller.cards.change(given.id, edit, token=caller.new_id(), version=given.if_match)
     return {"ok": True, "value": after[0], "version": card.state.version}
 
@@ -214,13 +224,13 @@ def change_row(caller: Caller, given: RowChanges) -> dict[str, Any]:
     http=Http("DELETE", "/api/manifests/{id}/rows/{rowId}"),
 )
 def delete_row(caller: Caller, given: RowId) -> dict[str, Any]:
-    """`{ok, total, version}`. Raises `UnknownRow`, `NotWriteable`, `StaleVersion`."""
+    """`{ok, total, version}`. Raises `NotAList`, `UnknownRow`, `NotWriteable`, `StaleVersion`."""
 
     def edit(card: Card) -> Change:
+        _check_list(card)
         check_writeable(card.manifest)
         return _drop_row(caller, card, caller.cards.row(card, given.rowId).order)
 
-    _list_card(caller, given.id)
     card = caller.cards.change(given.id, edit, token=caller.new_id(), version=given.if_match)
     return {"ok": True, "total": card.state.count, "version": card.state.version}
 
@@ -235,7 +245,8 @@ def order_rows(caller: Caller, given: RowOrder) -> dict[str, Any]:
     """`{ok, total, version}`; the rows get new ids. Raises `OrderMismatch`, `NotAList`, `NotWriteable`,
     `StaleVersion`.
     """
-    card = _list_card(caller, given.id)
+    card = caller.cards.find(given.id)
+    _check_list(card)
     check_writeable(card.manifest)
     rows = {row.id: row.value for row in caller.cards.rows(card)}
     if sorted(rows) != sorted(given.order):
@@ -246,11 +257,16 @@ def order_rows(caller: Caller, given: RowOrder) -> dict[str, Any]:
     return {"ok": True, "total": changed.state.count, "version": changed.state.version}
 
 
-def _list_card(caller: Caller, card: str) -> Card:
-    found = caller.cards.find(card)
-    if found.state.shape == "value":
+def _check_list(card: Card) -> None:
+    if card.state.shape == "value":
         raise NotAList()
-    return found
+
+
+def _check_window(caller: Caller, card: Card, row: Any) -> None:
+    """For people only: programs write what they are told to."""
+    if caller.principal.kind == "user":
+        new = _dates([row], date_field(card.manifest))
+        check_dates(card.manifest, new, caller.today, known=lambda: _known_dates(caller, card))
 
 
 # -- rows for the model
@@ -272,7 +288,10 @@ def read_manifest_rows(caller: Caller, given: RowsAt) -> dict[str, Any]:
     """`{rows, total, truncated}`, `{row}` or `{value}`. Raises `UnknownManifest`, `BadPath`, `NoMatch`,
     `Ambiguous`, `WrongType`.
     """
-    card = caller.cards.find(given.id)
+    return caller.cards.steady(given.id, lambda card: _rows_at(caller, card, given))[1]
+
+
+def _rows_at(caller: Caller, card: Card, given: RowsAt) -> dict[str, Any]:
     if card.state.shape == "rows" and not given.path:
         rows, _ = caller.cards.page(card, limit=MODEL_ROWS, after=None, backwards=given.order == "desc")
         values = [row.value for row in (reversed(rows) if given.order == "desc" else rows)]
@@ -338,7 +357,7 @@ def append(caller: Caller, card: str, value: Any, *, version: int | None = None,
 
 
 def _takes_objects(state: CardState) -> bool:
-    return state.count == 0 or bool(state.recency.fields)
+    return state.recency.objects == state.count
 
 
 def _object_in(value: Any) -> Any:
@@ -356,11 +375,11 @@ def _appended(caller: Caller, found: Card, value: Any) -> Change:
     state = found.state
     if state.shape == "value":
         raise NotAList()
-    if state.count and state.recency.fields and not isinstance(value, dict):
+    if state.count and _takes_objects(state) and not isinstance(value, dict):
         raise WrongType("The rows of this card are objects.")
+    _check_type(found, [])
+    _check_window(caller, found, value)
     name = date_field(found.manifest)
-    if caller.principal.kind == "user":
-        check_dates(found.manifest, [entry.date for entry in state.recency.newest], _dates([value], name), caller.today)
     moved = state.model_copy(
         update={
             "shape": "rows",

@@ -10,6 +10,7 @@ from deckhand.domain.errors import UnknownDocument
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.text_part import text_part
 
 DOCS = {
     "README.md": "What Deckhand is and how to run it",
@@ -18,7 +19,6 @@ DOCS = {
     "API.md": "The HTTP API: routes, statuses, errors",
 }
 """An exact list: nothing else can be read, whatever the path says."""
-SLICE = 40_000
 
 
 class DocPart(Arguments):
@@ -44,11 +44,7 @@ def read_doc(_: Caller, given: DocPart) -> dict[str, Any]:
     """`{path, content, truncated, nextOffset?, totalChars}`. Raises `UnknownDocument`."""
     if given.path not in DOCS:
         raise UnknownDocument(f"The documents are {', '.join(DOCS)}.")
-    text = _text(given.path)
-    part = text[given.offset : given.offset + SLICE]
-    end = given.offset + len(part)
-    result = {"path": given.path, "content": part, "truncated": end < len(text), "totalChars": len(text)}
-    return {**result, "nextOffset": end} if end < len(text) else result
+    return {"path": given.path, **text_part(_text(given.path), given.offset)}
 
 
 @cache

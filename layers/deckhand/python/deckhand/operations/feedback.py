@@ -1,5 +1,6 @@
 """The feedback log: what went wrong, what was missing, never what a person wrote or tracks."""
 
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -40,7 +41,7 @@ class Note(Arguments):
 
 
 class Since(Arguments):
-    since: str | None = None
+    since: str | None = Field(default=None, description="An instant in ISO 8601; without a zone it is UTC.")
 
 
 @operation(
@@ -72,6 +73,16 @@ def note_feedback(caller: Caller, given: Note) -> dict[str, Any]:
 
 @operation(summary="Read the feedback log", input=Since, http=Http("GET", "/api/admin/feedback", admin=True))
 def read_feedback(caller: Caller, given: Since) -> dict[str, Any]:
-    """`{entries, count}`, oldest first; `since` is an instant as entries have it in `ts`."""
-    entries = Feedback(caller.store, caller.principal.tenant).entries(since=given.since)
+    """`{entries, count}`, oldest first, those later than `since`. Raises `InvalidRequest` when that is no instant."""
+    since = None if given.since is None else _instant(given.since)
+    entries = Feedback(caller.store, caller.principal.tenant).entries(since=since)
     return {"entries": entries, "count": len(entries)}
+
+
+def _instant(text: str) -> str:
+    """As entries have it in `ts`. In a query + means a blank, so one before the zone's hours is taken for it."""
+    try:
+        found = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
+        return iso((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        raise InvalidRequest("since must be an instant such as 2026-04-20T08:00:00Z.") from None

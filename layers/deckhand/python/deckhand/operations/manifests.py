@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from deckhand.domain.cards import SCHEMA, check_manifest, enabled, every_fault, first_line
-from deckhand.domain.errors import InvalidOrder, InvalidRequest, ProtectedField, UnknownKey, UnknownManifest
+from deckhand.domain.errors import InvalidManifest, InvalidOrder, ProtectedField, UnknownKey, UnknownManifest
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
 from deckhand.operations.arguments import Arguments, CardId, ChangedCard, Nothing
@@ -93,8 +93,8 @@ def has_data(card: Card) -> bool:
 )
 def read_manifest(caller: Caller, given: CardId) -> dict[str, Any]:
     """`{meta, description, schema, data, version}`. Raises `UnknownManifest`."""
-    card = caller.cards.find(given.id)
-    return {**_meta(card), "data": caller.cards.data(card), "version": card.state.version}
+    card, data = caller.cards.steady(given.id, caller.cards.data)
+    return {**_meta(card), "data": data, "version": card.state.version}
 
 
 @operation(
@@ -217,13 +217,13 @@ def _check_patch(patch: dict[str, Any]) -> None:
         if name not in ("meta", "description"):
             raise UnknownKey(f"{name} is not a part that can be patched: only meta and description are.")
     if "meta" in patch and not isinstance(patch["meta"], dict):
-        raise InvalidRequest("meta must be an object with what changes.")
+        raise InvalidManifest("meta must be an object with what changes.")
     if "meta" in patch and "id" in patch["meta"]:
         raise ProtectedField("meta.id cannot be changed.")
     if not isinstance(patch.get("description", ""), str | None):
-        raise InvalidRequest("description must be a text.")
+        raise InvalidManifest("description must be a text.")
     if not patch:
-        raise InvalidRequest("The patch changes nothing: give meta or description.")
+        raise InvalidManifest("The patch changes nothing: give meta or description.")
 
 
 @operation(
@@ -252,7 +252,7 @@ def delete_manifest(caller: Caller, given: ChangedCard) -> dict[str, Any]:
 @operation(
     summary="Hide a card",
     description="Hides a card from all views. Its data stays, and entries are still taken.",
-    input=CardId,
+    input=ChangedCard,
     http=Http("POST", "/api/settings/cards/{id}/disable"),
     agent=True,
     mutates=True,
@@ -260,15 +260,15 @@ def delete_manifest(caller: Caller, given: ChangedCard) -> dict[str, Any]:
     change="changed",
     label="Hiding the card",
 )
-def hide_card(caller: Caller, given: CardId) -> dict[str, Any]:
-    """`{ok, enabled}`. Raises `UnknownManifest`."""
-    return _show(caller, given.id, shown=False)
+def hide_card(caller: Caller, given: ChangedCard) -> dict[str, Any]:
+    """`{ok, enabled}`. Raises `UnknownManifest`, `StaleVersion`."""
+    return _show(caller, given, shown=False)
 
 
 @operation(
     summary="Show a card",
     description="Shows a hidden card again.",
-    input=CardId,
+    input=ChangedCard,
     http=Http("POST", "/api/settings/cards/{id}/enable"),
     agent=True,
     mutates=True,
@@ -276,18 +276,18 @@ def hide_card(caller: Caller, given: CardId) -> dict[str, Any]:
     change="changed",
     label="Showing the card",
 )
-def show_card(caller: Caller, given: CardId) -> dict[str, Any]:
-    """`{ok, enabled}`. Raises `UnknownManifest`."""
-    return _show(caller, given.id, shown=True)
+def show_card(caller: Caller, given: ChangedCard) -> dict[str, Any]:
+    """`{ok, enabled}`. Raises `UnknownManifest`, `StaleVersion`."""
+    return _show(caller, given, shown=True)
 
 
-def _show(caller: Caller, card: str, *, shown: bool) -> dict[str, Any]:
+def _show(caller: Caller, given: ChangedCard, *, shown: bool) -> dict[str, Any]:
     def edit(found: Card) -> Change | None:
         if enabled(found.manifest) == shown:
             return None
         return Change(found.state, merge(found.manifest, {"meta": {"enabled": shown}}))
 
-    caller.cards.change(card, edit, token=caller.new_id())
+    caller.cards.change(given.id, edit, token=caller.new_id(), version=given.if_match)
     return {"ok": True, "enabled": shown}
 
 

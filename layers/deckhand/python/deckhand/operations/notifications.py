@@ -10,7 +10,7 @@ from deckhand.domain.faults import Faults
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.notifications import MAX_ITEMS, check_item
 from deckhand.domain.slug import slug
-from deckhand.operations.arguments import Arguments
+from deckhand.operations.arguments import Arguments, IfMatch
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.cards import Card, Change
@@ -31,11 +31,13 @@ class Reminder(Arguments):
         )
     )
     privacy: Literal["private", "public"] | None = Field(default=None, description="private (default) hides the text.")
+    if_match: IfMatch = None
 
 
 class ReminderId(Arguments):
-    card_id: str
-    notification_id: str
+    card_id: str = Field(description="The card's id.")
+    notification_id: str = Field(description="The reminder's id, as the card's meta.notifications.items has it.")
+    if_match: IfMatch = None
 
 
 @operation(
@@ -54,7 +56,7 @@ def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
     the same slug gets a number.
 
     A card whose reminders are switched off as a whole stays so, and the answer says it. Raises `UnknownManifest`,
-    `InvalidManifestField`.
+    `InvalidManifestField`, `StaleVersion`.
     """
     result: dict[str, Any] = {}
 
@@ -64,7 +66,7 @@ def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
         by_id = {item["id"]: n for n, item in enumerate(items)}
         item_id = given.notification_id or slug(given.label, by_id, "reminder")
         at = by_id.get(item_id)
-        fresh = given.model_dump(exclude_none=True, exclude={"card_id", "notification_id"})
+        fresh = given.model_dump(exclude_none=True, exclude={"card_id", "notification_id", "if_match"})
         item = {**(items[at] if at is not None else {}), **fresh, "id": item_id}
         _check(item, len(items) + (at is None))
         items[len(items) if at is None else at : len(items) if at is None else at + 1] = [item]
@@ -79,7 +81,7 @@ def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
             result["remindersOff"] = "The reminders of this card are switched off as a whole, so it will not fire."
         return Change(card.state, manifest)
 
-    caller.cards.change(given.card_id, edit, token=caller.new_id())
+    caller.cards.change(given.card_id, edit, token=caller.new_id(), version=given.if_match)
     return result
 
 
@@ -106,7 +108,9 @@ def _check(item: dict[str, Any], count: int) -> None:
     label="Removing a reminder",
 )
 def remove_notification(caller: Caller, given: ReminderId) -> dict[str, Any]:
-    """`{ok, card_id, notification_id, remaining}`. Raises `UnknownManifest`, `UnknownNotification`."""
+    """`{ok, card_id, notification_id, remaining}`. Raises `UnknownManifest`, `UnknownNotification`,
+    `StaleVersion`.
+    """
     remaining: list[int] = []
 
     def edit(card: Card) -> Change:
@@ -117,7 +121,7 @@ def remove_notification(caller: Caller, given: ReminderId) -> dict[str, Any]:
         remaining[:] = [len(items)]
         return Change(card.state, merge(card.manifest, {"meta": {"notifications": {**block, "items": items}}}))
 
-    caller.cards.change(given.card_id, edit, token=caller.new_id())
+    caller.cards.change(given.card_id, edit, token=caller.new_id(), version=given.if_match)
     return {
         "ok": True,
         "card_id": given.card_id,

@@ -10,9 +10,8 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.text_part import text_part
 from deckhand.storage.report_index import ReportIndex
-
-SLICE = 40_000
 
 
 class ReportName(Arguments):
@@ -67,20 +66,13 @@ def read_report(caller: Caller, given: ReportPart) -> dict[str, Any]:
     report = parse(stored.name, stored.text, stored.ingested_at)
     if not report.verified or report.rejected:
         raise ReportNotVerified()
-    part = report.text[given.offset : given.offset + SLICE]
-    end = given.offset + len(part)
-    result: dict[str, Any] = {
+    return {
         "name": report.name,
         "path": f"reports/{report.name}",
-        "content": part,
         "ingestedAt": report.ingested_at,
         "sourceFormat": report.format,
-        "truncated": end < len(report.text),
-        "totalChars": len(report.text),
+        **text_part(report.text, given.offset),
     }
-    if end < len(report.text):
-        result["nextOffset"] = end
-    return result
 
 
 @operation(
@@ -113,7 +105,11 @@ def put_report(caller: Caller, given: ReportText) -> dict[str, Any]:
 )
 def remove_report(caller: Caller, given: ReportName) -> dict[str, Any]:
     """`{ok, name}`. Raises `UnknownDocument`."""
-    if not valid_name(given.name) or not caller.reports.remove(given.name):
+    if not valid_name(given.name):
         raise UnknownDocument("There is no report of this name.")
+    removed = caller.reports.remove(given.name)
+    # Also when the text is gone already: an earlier removal may have been killed in between.
     index(caller).remove(given.name, token=caller.new_id())
+    if not removed:
+        raise UnknownDocument("There is no report of this name.")
     return {"ok": True, "name": given.name}

@@ -9,6 +9,12 @@ from pydantic import BaseModel
 _DROPPED = {"title", "$defs", "default"}
 
 
+def http_only(model: type[BaseModel]) -> set[str]:
+    """The fields that are given by a header, and never as an argument."""
+    extras = {name: field.json_schema_extra for name, field in model.model_fields.items()}
+    return {name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("x-http-only")}
+
+
 def tool_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The parameters of a function tool for an input model."""
     full = model.model_json_schema(by_alias=False)

@@ -6,32 +6,35 @@
     deck  <tenant>#card#<id>#g<gen>      value        data that is not a list of rows
 
 Appending writes the row and the small state item, whatever the card's size. Replacing writes a new generation and
-moves the state's pointer:
-readers never see a mix. Every change moves the state on the condition of its version, so of writers that collide
-none is lost.
+moves the state's pointer, and reads look whether the generation is still the card's: they never see a mix. Every
+change moves the state on the condition of its version, so of writers that collide none is lost.
 """
 
 import json
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from deckhand.domain.cards import MAX_ROW_BYTES
+from deckhand.domain.cards import MAX_ROW_BYTES, valid_id
 from deckhand.domain.errors import (
     ConditionFailed,
+    DeckhandError,
     DuplicateId,
+    ItemTooLarge,
     RowTooLarge,
     StaleVersion,
     StorageUnavailable,
     UnknownManifest,
     UnknownRow,
 )
-from deckhand.domain.json_text import dumps
+from deckhand.domain.json_text import bounded_dumps, dumps
 from deckhand.domain.model import Model
 from deckhand.domain.recency import Recency
 from deckhand.storage.parts import join, split
 from deckhand.storage.port import ABSENT, Condition, Delete, Item, ItemStore, Key, Op, Page, Put, VersionIs
 
+Read = TypeVar("Read")
 ATTEMPTS = 300
 Shape = Literal["rows", "value", "none"]
 
@@ -97,12 +100,26 @@ class Cards:
         return sorted((_card(card, metas[card], states[card]) for card in metas if card in states), key=_place)
 
     def find(self, card: str) -> Card:
-        if not 0 < len(card) <= 64:
+        if not valid_id(card):
             raise UnknownManifest()
-        meta, state = self._store.get(self._key("meta", card)), self._store.get(self._key("state", card))
+        # The state first: with an older state than manifest a change is refused and tried again, the other way round
+        # it would go through on a manifest that has moved on.
+        state, meta = self._store.get(self._key("state", card)), self._store.get(self._key("meta", card))
         if meta is None or state is None:
             raise UnknownManifest()
         return _card(card, meta, state)
+
+    def steady(self, card: str, read: Callable[[Card], Read]) -> tuple[Card, Read]:
+        """What `read` makes of the card and its rows, again when the rows were replaced meanwhile: those it found may
+        be gone in part.
+        """
+        for _ in range(ATTEMPTS):
+            found = self.find(card)
+            result = read(found)
+            now = self._store.get(self._key("state", card))
+            if now is not None and CardState.model_validate_json(now.body).generation == found.state.generation:
+                return found, result
+        raise StorageUnavailable()
 
     def rows(self, card: Card) -> list[Row]:
         items = self._store.query("deck", self._pk(card.id, card.state.generation), prefix="r#").items
@@ -147,10 +164,15 @@ class Cards:
         """`state` describes `data` (None: no data), which is written before the card can be seen."""
         if self._store.get(self._key("meta", card)) is not None:
             raise DuplicateId()
+        # A card made anew under an old id starts at another version, so that a change begun on the old one is refused.
+        first = 1 + zlib.crc32(state.generation.encode())
+        meta = dumps(manifest)
+        if len(meta.encode()) > MAX_ROW_BYTES:
+            raise ItemTooLarge()
         self.write_generation(card, state.generation, data, token=token)
         ops = [
-            *self._puts("meta", card, dumps(manifest), 1, ABSENT),
-            *self._puts("state", card, state.to_json(), 1, ABSENT),
+            *self._puts("meta", card, meta, first, ABSENT),
+            *self._puts("state", card, state.to_json(), first, ABSENT),
         ]
         try:
             self._store.write(ops, token=token)
@@ -169,7 +191,12 @@ class Cards:
             found = self.find(card)
             if version is not None and found.state.version != version:
                 raise StaleVersion(version=found.state.version)
-            wanted = edit(found)
+            try:
+                wanted = edit(found)
+            except DeckhandError:
+                if self.find(card).state_version == found.state_version:
+                    raise
+                continue  # it may have read rows that were being replaced
             if wanted is None:
                 return found
             state = wanted.state.model_copy(update={"version": found.state.version + 1})
@@ -212,16 +239,20 @@ class Cards:
         elif data is None:
             return
         else:
-            puts = [Put(part) for part in split(Item("deck", pk, "value", dumps(data)))]
+            puts = [Put(part) for part in split(Item("deck", pk, "value", bounded_dumps(data)))]
         for number, batch in enumerate(_batches(puts)):
             self._store.write(batch, token=f"{token}.g{number}")
 
     def drop_generation(self, card: str, generation: str) -> None:
+        """Removes rows that nobody sees any more; those of the card's present generation stay, whoever asks."""
+        state = self._store.get(self._key("state", card))
+        if state is not None and CardState.model_validate_json(state.body).generation == generation:
+            return
         pk = self._pk(card, generation)
         self._store.delete_many([Key("deck", pk, item.sk) for item in self._store.query("deck", pk).items])
 
     def put_row(self, card: str, generation: str, order: int, value: Any) -> Put:
-        body = dumps(value)
+        body = bounded_dumps(value)
         if len(body.encode()) > MAX_ROW_BYTES:
             raise RowTooLarge()
         key = self._row_key(card, generation, order)

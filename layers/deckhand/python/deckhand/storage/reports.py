@@ -1,5 +1,6 @@
 """Ingested reports: texts in a bucket, or in a local folder. The port has two implementations."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,15 +38,19 @@ class FolderReports:
 
     def get(self, name: str) -> StoredReport | None:
         file = self._folder / name
-        if not file.is_file():
+        try:
+            changed, text = file.stat().st_mtime, file.read_bytes().decode("utf-8", "replace")
+        except (FileNotFoundError, IsADirectoryError):
             return None
-        changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        return StoredReport(name, file.read_bytes().decode("utf-8", "replace"), changed.isoformat(timespec="seconds"))
+        except OSError as failed:
+            raise StorageUnavailable() from failed
+        return StoredReport(name, text, datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds"))
 
     def put(self, name: str, text: str) -> bool:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            file, draft = self._folder / name, self._folder / f"{name}.new"
+            # No report's name begins with a dot.
+            file, draft = self._folder / name, self._folder / f".{name}.new"
             new = not file.exists()
             draft.write_bytes(text.encode())
             draft.replace(file)
@@ -54,10 +59,12 @@ class FolderReports:
         return new
 
     def remove(self, name: str) -> bool:
-        file = self._folder / name
-        if not file.is_file():
+        try:
+            (self._folder / name).unlink()
+        except FileNotFoundError:
             return False
-        file.unlink()
+        except OSError as failed:
+            raise StorageUnavailable() from failed
         return True
 
 
@@ -69,21 +76,16 @@ class BucketReports:
         self._client: Any = None
 
     def get(self, name: str) -> StoredReport | None:
-        from botocore.exceptions import ClientError
-
-        try:
-            found = self._s3().get_object(Bucket=self._bucket, Key=self._prefix + name)
-            text = found["Body"].read().decode("utf-8", "replace")
-        except ClientError as failed:
-            if failed.response["Error"]["Code"] in ("NoSuchKey", "404"):
-                return None
-            raise StorageUnavailable() from failed
+        found = self._found("get_object", name)
+        if found is None:
+            return None
+        text = self._call(found["Body"].read).decode("utf-8", "replace")
         return StoredReport(name, text, found["LastModified"].astimezone(UTC).isoformat(timespec="seconds"))
 
     def put(self, name: str, text: str) -> bool:
-        new = self.get(name) is None
+        new = self._found("head_object", name) is None
         self._call(
-            "put_object",
+            self._s3().put_object,
             Bucket=self._bucket,
             Key=self._prefix + name,
             Body=text.encode(),
@@ -92,10 +94,22 @@ class BucketReports:
         return new
 
     def remove(self, name: str) -> bool:
-        if self.get(name) is None:
+        if self._found("head_object", name) is None:
             return False
-        self._call("delete_object", Bucket=self._bucket, Key=self._prefix + name)
+        self._call(self._s3().delete_object, Bucket=self._bucket, Key=self._prefix + name)
         return True
+
+    def _found(self, method: str, name: str) -> Any:
+        """What S3 says of the object; None when there is none."""
+        from botocore.exceptions import ClientError
+
+        try:
+            return self._call(getattr(self._s3(), method), Bucket=self._bucket, Key=self._prefix + name)
+        except StorageUnavailable as failed:
+            refused = failed.__cause__
+            if isinstance(refused, ClientError) and refused.response["Error"]["Code"] in ("NoSuchKey", "404"):
+                return None
+            raise
 
     def _s3(self) -> Any:
         import boto3
@@ -104,10 +118,10 @@ class BucketReports:
             self._client = boto3.client("s3", endpoint_url=self._endpoint)
         return self._client
 
-    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, method: Callable[..., Any], **given: Any) -> Any:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            return getattr(self._s3(), method)(*args, **kwargs)
+            return method(**given)
         except (BotoCoreError, ClientError) as failed:
             raise StorageUnavailable() from failed
