@@ -60,6 +60,9 @@ def finish_turn(context: TurnContext, turn: Turn, head: StoredHead, finish: Fini
         Numbered(finish.last_id + 2, finish.make_done(finish.ending)),
     )
     for _ in range(ATTEMPTS):
+        if head.head.stop and finish.ending.status != "stopped":
+            # Whoever asked for it was told that the turn stops.
+            raise StopWon(head)
         now = context.now()
         try:
             stored = context.conversations.find(turn.owner, turn.conversation)
@@ -81,7 +84,7 @@ def finish_turn(context: TurnContext, turn: Turn, head: StoredHead, finish: Fini
                 found = context.turns.head(turn.owner, turn.conversation)
                 if found is not None and _is_ours(found, turn, closing):
                     return Finished(closing, stored.header)
-                head = _head_again(found, turn, head, stop_matters=finish.ending.status != "stopped")
+                head = _still_running(found, turn)
             continue
         if header.next_seq - 1 > MAX_MESSAGES:
             # The next finish removes what this one could not.
@@ -107,9 +110,7 @@ def _is_ours(found: StoredHead, turn: Turn, closing: tuple[Numbered, ...]) -> bo
     return ended and found.head.last_event_id == closing[-1].id
 
 
-def _head_again(found: StoredHead | None, turn: Turn, head: StoredHead, *, stop_matters: bool) -> StoredHead:
+def _still_running(found: StoredHead | None, turn: Turn) -> StoredHead:
     if found is None or found.head.turn_id != turn.id or found.head.status is not None:
         raise LeaseLost()
-    if found.head.stop and not head.head.stop and stop_matters:
-        raise StopWon(found)
     return found
