@@ -24,7 +24,7 @@ from deckhand.domain.errors import (
     GatewayTimeout,
     GatewayUnreadable,
 )
-from tests.gateway_asking import QUESTION, asker
+from tests.gateway_asking import QUESTION, Asker, asker
 from tests.scripted_gateway import (
     DONE,
     Gate,
@@ -71,8 +71,9 @@ async def test_case_17_the_pause_is_the_servers_when_it_can_be_read_and_else_our
     assert asked.pauses.asked == [pause]
 
 
-async def test_case_17_a_pause_above_the_cap_fails_at_once(scripted_gateway: ScriptedGateway) -> None:
-    scripted_gateway.queue(limited({"Retry-After": "86400"}))
+@pytest.mark.parametrize("seconds", ["11", "86400"])
+async def test_case_17_a_pause_above_the_cap_fails_at_once(scripted_gateway: ScriptedGateway, seconds: str) -> None:
+    scripted_gateway.queue(limited({"Retry-After": seconds}))
 
     async with asker(scripted_gateway.url) as asked:
         with pytest.raises(GatewayFailed):
@@ -439,12 +440,28 @@ async def test_case_26_an_empty_string_that_is_refused_too_is_left_out(scripted_
 
 
 async def test_case_26_a_form_is_tried_in_plain_only_once(scripted_gateway: ScriptedGateway) -> None:
-    refused = error_reply(400, {"error": {"message": "stream_options and cache_control are not known"}})
-    scripted_gateway.queue(refused, refused)
+    for form in ("cache_control", "stream_options"):
+        scripted_gateway.queue(error_reply(400, {"error": {"message": f"{form} is not known"}}))
 
     async with asker(scripted_gateway.url) as asked:
         with pytest.raises(GatewayFailed):
             await asked.ask(MESSAGES)
+
+
+async def test_case_26_steps_side_by_side_each_have_their_plain_try(scripted_gateway: ScriptedGateway) -> None:
+    refused = error_reply(400, {"error": {"message": "cache_control is not known"}})
+    gate = Gate()
+    late = Reply(refused.steps, refused.status, refused.headers, before=[gate])
+    scripted_gateway.queue(late)
+
+    async with asker(scripted_gateway.url) as asked:
+        slow = asyncio.create_task(asked.ask(MESSAGES))
+        await asyncio.to_thread(gate.reached.wait, 10)
+        scripted_gateway.queue(refused, text_reply("Hi"))
+        await Asker(asked.gateway, asked.pauses).ask(MESSAGES)
+        scripted_gateway.queue(text_reply("Hello"))
+        gate.open()
+        assert (await slow).text == "Hello"
 
 
 async def test_case_26_a_plain_try_that_is_refused_too_teaches_nothing(scripted_gateway: ScriptedGateway) -> None:

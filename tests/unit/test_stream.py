@@ -116,6 +116,14 @@ def test_case_1_parallel_calls_at_one_index_are_told_apart_by_their_ids() -> Non
     assert [(c.id, json.loads(c.arguments)) for c in answer.calls] == [("c1", {"q": "tea"}), ("c2", {"q": "ink"})]
 
 
+def test_case_1_calls_without_arguments_at_one_index_are_told_apart_by_their_ids() -> None:
+    calls = [call("list_notes", "", call_id=call_id) for call_id in ("c1", "c2")]
+
+    answer = answer_of(*(delta(tool_calls=[one]) for one in calls), delta("tool_calls"))
+
+    assert [c.id for c in answer.calls] == ["c1", "c2"]
+
+
 def test_case_2_empty_and_null_identities_mean_absent() -> None:
     answer = answer_of(
         delta(tool_calls=[call("add_item", "{")]),
@@ -131,6 +139,12 @@ def test_case_3_repeated_identities_are_not_appended() -> None:
     pieces = [delta(tool_calls=[call("add_item", piece)]) for piece in ('{"n"', ":2", "}")]
 
     assert answer_of(*pieces, delta("tool_calls")).calls == (ToolCall("c1", "add_item", '{"n":2}'),)
+
+
+def test_case_3_a_name_sent_again_before_any_arguments_is_not_appended() -> None:
+    pieces = [delta(tool_calls=[call("add_item", piece)]) for piece in ("", "", "{}")]
+
+    assert answer_of(*pieces, delta("tool_calls")).calls == (ToolCall("c1", "add_item", "{}"),)
 
 
 def test_case_4_arguments_as_an_object_without_an_id_become_a_text_and_get_an_id() -> None:
@@ -288,6 +302,13 @@ def test_case_15_only_lf_cr_and_crlf_end_a_line(text: str) -> None:
     stream = delta(content=text) + delta("stop")
 
     assert assembled([bytes([byte]) for byte in stream])[0] == text
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_case_15_each_kind_of_line_end_is_one_even_when_it_is_split(end: bytes) -> None:
+    lines = [b'data: {"choices": [', b'data: {"delta": {"content": "Hi"}}', b"data: ]}", b"", b"data: [DONE]", b""]
+
+    assert assembled([bytes([byte]) for byte in end.join(lines)])[0] == "Hi"
 
 
 def test_case_15_a_character_written_as_two_escapes_in_two_chunks_is_whole() -> None:

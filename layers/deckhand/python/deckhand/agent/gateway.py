@@ -71,6 +71,7 @@ class HttpGateway:
         """See `ChatGateway.stream`."""
         timer, tries = StepTimer(request.limits, self._clock), Tries()
         body, dialect, shown = self._body(request), self._dialect, False
+        first_dialect = dialect
         while True:
             try:
                 async with aclosing(self._try(spoken(body, dialect), timer)) as items:
@@ -81,7 +82,7 @@ class HttpGateway:
             except TryFailed as caught:
                 failed = caught
             # Raised out here so that no upstream text hangs on our error.
-            plain = plainer(dialect, body, failed.refusal.complaint) if dialect == self._dialect else dialect
+            plain = plainer(dialect, body, failed.refusal.complaint) if dialect == first_dialect else dialect
             pause = 0.0 if plain != dialect else tries.pause(failed, timer.left())
             _log(failed, pause, shown=shown)
             if shown or pause is None:
@@ -105,17 +106,15 @@ class HttpGateway:
         response = await self._send(body, timer)
         kind = response.headers.get("content-type", "")
         answer = AnswerStream(new_id=self._new_id, event_stream=kind.startswith("text/event-stream"))
-        try:
-            async with aclosing(response.aiter_bytes()) as chunks:
-                async with aclosing(_texts(chunks, answer, timer)) as deltas:
-                    async for delta in deltas:
-                        yield delta
-                whole = answer.answer()
-                # The gateway's word; a gateway that names none served what it was asked for.
-                yield replace(whole, model=whole.model or self._endpoint.model or None)
-                await _drain(chunks)
-        finally:
-            await response.aclose()
+        # Closing the bytes closes the response.
+        async with aclosing(response.aiter_bytes()) as chunks:
+            async with aclosing(_texts(chunks, answer, timer)) as deltas:
+                async for delta in deltas:
+                    yield delta
+            whole = answer.answer()
+            # The gateway's word; a gateway that names none served what it was asked for.
+            yield replace(whole, model=whole.model or self._endpoint.model or None)
+            await _drain(chunks)
 
     async def _send(self, body: Body, timer: StepTimer) -> "Response":
         """The answer's head; its body is still to be read."""
