@@ -16,7 +16,7 @@ from deckhand.agent.loop import Loop, Plan, StopFlag
 from deckhand.agent.outcome import Outcome, Step
 from deckhand.agent.prompt import Profile, Surroundings, system_messages
 from deckhand.agent.toolbox import Toolbox
-from deckhand.agent.window import newest_that_fit, replayed
+from deckhand.agent.window import REPLAYED_TURNS, newest_that_fit, replayed
 from deckhand.domain.cards import first_line
 from deckhand.domain.conversation import Exchange, Header, Message
 from deckhand.domain.errors import DeckhandError, StorageError
@@ -38,7 +38,6 @@ from deckhand.turns.recorder import Recorder
 from deckhand.turns.reply import ending
 from deckhand.turns.start import NewTurn, Turn, start_queued, start_turn
 
-EXCHANGES_READ = 60
 SHORTER = 3
 """A history that does not fit is cut to a third, without replayed tool exchanges."""
 
@@ -186,7 +185,8 @@ class Chats:
         header = turn.header.header
         newest = self._context.conversations.newest_messages(turn.owner, header)
         messages = newest_that_fit(newest, self._settings.window_chars)
-        found = self._context.conversations.newest_exchanges(turn.owner, header, EXCHANGES_READ)
+        longest = REPLAYED_TURNS * self._settings.budget.steps
+        found = self._context.conversations.newest_exchanges(turn.owner, header, longest)
         return messages, replayed(found), self._system(caller, wish)
 
     # -- without one

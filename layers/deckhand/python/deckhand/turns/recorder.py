@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deckhand.agent.loop import Loop, StopFlag
@@ -273,6 +273,9 @@ class Recorder:
         """Tried until it is written, stopped or lost; an answer is not thrown away for a store that is slow to
         answer.
         """
+        if self._stop.is_set() and outcome.status != "stopped":
+            # Seen when there was nothing left to stop; but whoever stopped was told that the turn is stopped.
+            outcome = self._stopped(outcome)
         message_id = self._context.new_id()
         offer = await asyncio.to_thread(self._followup, outcome) if outcome.status == "done" else None
         while True:
@@ -292,17 +295,15 @@ class Recorder:
                 logger.warning("finish not written", exc_info=True)
                 await asyncio.sleep(FINISH_RETRY_S)
             except StopWon as won:
-                self._head = won.head
-                outcome = Outcome(
-                    status="stopped",
-                    text="" if self._voice else outcome.text,
-                    usage=outcome.usage,
-                    model=outcome.model,
-                    steps=outcome.steps,
-                )
+                self._head, outcome = won.head, self._stopped(outcome)
         for numbered in finished.closing:
             self._publish(numbered)
         return outcome, finished.header
+
+    def _stopped(self, outcome: Outcome) -> Outcome:
+        """What was visible is kept; a notice of ours that nobody saw is not."""
+        shown = "".join(self._shown)
+        return replace(outcome, status="stopped", text=shown, error=None, capped_by=None, interrupted=False)
 
     def _ending(self, outcome: Outcome, message_id: str, offer: dict[str, Any] | None) -> Ending:
         ids = {"conversationId": self._turn.conversation, "messageId": message_id, "turnId": self._turn.id}

@@ -65,11 +65,16 @@ def start_turn(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
         stored = context.conversations.find(wanted.owner, wanted.conversation)
         if wanted.claim is not None and (known := claimed(context, wanted.claim)) is not None:
             return known
-        previous = free_head(context, wanted.owner, wanted.conversation)
         try:
+            previous = free_head(context, wanted.owner, wanted.conversation)
             return _take(context, wanted, stored, previous)
         except ConditionFailed:
             continue
+        except TurnRunning:
+            # Perhaps it is this key's own turn, started by the same request a moment ago.
+            if wanted.claim is not None and (known := claimed(context, wanted.claim)) is not None:
+                return known
+            raise
     raise StorageUnavailable()
 
 
