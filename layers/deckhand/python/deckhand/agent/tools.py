@@ -160,4 +160,4 @@ def _faults(invalid: ValidationError) -> str:
 
 
 def _failed(code: str, sentence: str) -> ToolResult:
-    return ToolResult(dumps({"error": sentence, "code": code}), failed=True)
+    return ToolResult(bounded(dumps({"error": sentence, "code": code})), failed=True)
