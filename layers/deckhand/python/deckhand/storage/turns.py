@@ -127,7 +127,9 @@ class Turns:
     def append(self, owner: Owner, conversation: str, events: Sequence[Numbered], now: float, *, token: str) -> None:
         self._store.write(put_batch(owner, conversation, events, now), token=token)
 
-    def events(self, owner: Owner, conversation: str, *, after: int, start: int) -> list[Numbered]:
+    def events(
+        self, owner: Owner, conversation: str, *, after: int, start: int, batches: int = READ_LIMIT
+    ) -> list[Numbered]:
         """Events with ids above `after` of the turn that begins at id `start`, at most a page of batches; empty at
         the end of the log.
         """
@@ -136,7 +138,7 @@ class Turns:
         known = self._store.query("turns", pk, prefix="e#", before=f"e#{after + 1:012d}", backwards=True, limit=1)
         # The batch that holds `after` may hold its successors too.
         held = known.items[0].sk.partition(MARK)[0] if known.items else ""
-        page = self._store.query("turns", pk, prefix="e#", after=_just_before(max(held, first)), limit=READ_LIMIT)
+        page = self._store.query("turns", pk, prefix="e#", after=_just_before(max(held, first)), limit=batches)
         items = page.items
         if page.cursor is not None:
             # The page may end between the parts of one batch; that batch is read by the next call.

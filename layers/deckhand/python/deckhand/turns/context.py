@@ -18,7 +18,7 @@ class Pace:
     """
 
     flush_first: float = 0.25
-    flush_grown: float = 0.5
+    flush_grown: float = 0.55
     poll_first: float = 0.1
     poll_grown: float = 0.5
     watch: float = 0.5

@@ -12,7 +12,7 @@ from deckhand.domain.job import Actor
 from deckhand.domain.principal import Principal
 from deckhand.domain.turn import LINGER_S
 from deckhand.storage.conversations import Owner
-from deckhand.storage.turns import Numbered
+from deckhand.storage.turns import READ_LIMIT, Numbered
 from deckhand.turns.context import TurnContext
 from deckhand.turns.lost import close_lost
 from deckhand.turns.queued import wake_queue
@@ -20,6 +20,7 @@ from deckhand.turns.reply import gone_events
 from deckhand.turns.start import owner_of
 
 FOREIGN_CURSOR_WAIT_S = 2.0
+FIRST_BATCHES = 5
 READ_TRIES = 5
 
 Found = TypeVar("Found")
@@ -65,9 +66,12 @@ async def replay(context: TurnContext, attachment: Attachment) -> AsyncIterator[
     if attachment.after >= start and await _foreign(context, attachment):
         cursor = start - 1
         yield Numbered(cursor, reset())
+    # Few at first, so that a long replay begins at once.
+    batches = FIRST_BATCHES
     pause, ended = context.pace.poll_first, False
     while True:
-        found = await _read(context, partial(context.turns.events, owner, conversation, after=cursor, start=start))
+        reading = partial(context.turns.events, owner, conversation, after=cursor, start=start, batches=batches)
+        found, batches = await _read(context, reading), READ_LIMIT
         if found and _head_is_gone(found[0], cursor):
             yield Numbered(found[0].id - 1, reset())
         for numbered in found:

@@ -1,0 +1,149 @@
+"""What a turn costs in DynamoDB's units, counted on the port with the cloud's pace.
+
+A write is one unit a started KB, twice that in a transaction; a consistent read one unit a started 4 KB
+(https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html).
+"""
+
+import asyncio
+import math
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deckhand.agent.chat import Answer, StepRequest, TextDelta, Usage
+from deckhand.bootstrap import Parts
+from deckhand.domain.conversation import Header, Message
+from deckhand.domain.principal import Principal
+from deckhand.domain.times import iso
+from deckhand.settings import read_settings
+from deckhand.storage.port import Check, Delete, Item, Key, Op, Page, Put, Table, item_bytes
+from deckhand.storage.sqlite import SqliteStore
+from deckhand.turns.chat import TurnWish
+from deckhand.turns.context import Pace, TurnContext
+from deckhand.turns.start import NewTurn, owner_of
+from infra.local.bench.numbers import Measure, measure
+
+PRINCIPAL = Principal(kind="token", id="bench", user="owner", role="agent")
+TOKENS, SECONDS = 1_000, 60.0
+
+
+@dataclass
+class CountingStore:
+    """An ItemStore that counts what passes through it."""
+
+    inner: SqliteStore
+    operations: int = 0
+    write_units: float = 0
+    read_units: float = 0
+    sizes: dict[Key, int] = field(default_factory=dict)
+
+    def get(self, key: Key) -> Item | None:
+        item = self.inner.get(key)
+        self._read([item] if item else [])
+        return item
+
+    def query(self, table: Table, pk: str, **bounds: Any) -> Page:
+        page = self.inner.query(table, pk, **bounds)
+        self._read(page.items)
+        return page
+
+    def write(self, ops: Sequence[Op], *, token: str) -> None:
+        self.operations += 1
+        for op in ops:
+            self.write_units += self._units(op) * (2 if len(ops) > 1 else 1)
+        self.inner.write(ops, token=token)
+
+    def delete_many(self, keys: Sequence[Key]) -> None:
+        self.operations += math.ceil(len(keys) / 25)
+        self.write_units += sum(math.ceil(self.sizes.get(key, 1) / 1024) for key in keys)
+        self.inner.delete_many(keys)
+
+    def _read(self, items: Sequence[Item]) -> None:
+        self.operations += 1
+        self.read_units += max(1, math.ceil(sum(map(item_bytes, items)) / 4096))
+
+    def _units(self, op: Op) -> int:
+        if isinstance(op, Put):
+            self.sizes[op.key] = item_bytes(op.item)
+        size = self.sizes.get(op.key, 1) if isinstance(op, Put | Delete | Check) else 1
+        return math.ceil(size / 1024)
+
+
+class _Paced:
+    """A gateway in this process: so many tokens over so many seconds."""
+
+    def __init__(self, tokens: int, seconds: float) -> None:
+        self._tokens, self._pause = tokens, seconds / tokens
+
+    async def stream(self, _: StepRequest) -> AsyncIterator[TextDelta | Answer]:
+        began, texts = time.monotonic(), list[str]()
+        for number in range(self._tokens):
+            texts.append("word ")
+            yield TextDelta("word ")
+            await asyncio.sleep(max(0.0, began + (number + 1) * self._pause - time.monotonic()))
+        usage = Usage(input_tokens=10, output_tokens=self._tokens)
+        yield Answer(text="".join(texts), finish="stop", usage=usage, model="bench")
+
+
+def cost_measures(folder: Path, *, quick: bool) -> Iterator[Measure]:
+    yield from _both(folder / "short", tokens=100, seconds=6, target="–")
+    if not quick:
+        yield from _both(folder / "long", tokens=TOKENS, seconds=SECONDS, target="0.9 to 1.1")
+
+
+def _both(folder: Path, *, tokens: int, seconds: float, target: str) -> Iterator[Measure]:
+    """The same turn behind 2 and behind 200 messages, side by side: time is real here."""
+    folder.mkdir()
+    with ThreadPoolExecutor(2) as threads:
+        small, full = threads.map(
+            lambda count: _cost(folder / str(count), messages=count, tokens=tokens, seconds=seconds), (2, 200)
+        )
+    turn = f"a turn of {seconds:.0f} s and {tokens:,} tokens"
+    yield measure(f"{turn}: write units", "WU", [small[0]], "≤ 160")
+    yield measure(f"{turn}: read units", "RU", [small[1]], "–")
+    yield measure(f"{turn}: storage operations", "", [small[2]], "–")
+    yield measure(f"{turn}: units behind 200 messages to 2", "×", [sum(full[:2]) / sum(small[:2])], target)
+
+
+def _cost(folder: Path, *, messages: int, tokens: int, seconds: float) -> tuple[float, float, int]:
+    """Write units, read units and operations of one turn behind so many stored messages."""
+    folder.mkdir()
+    settings = {
+        "CHAT_ENDPOINT_URL": "http://bench.invalid/v1",
+        "DECKHAND_SQLITE": str(folder / "deckhand.sqlite3"),
+        "DECKHAND_REPORTS": str(folder / "reports"),
+    }
+    store = SqliteStore(folder / "deckhand.sqlite3", now=time.time)
+    counting = CountingStore(store)
+    parts = Parts(read_settings(settings), store=counting)
+    parts.__dict__["gateway"] = _Paced(tokens, seconds)
+    context = TurnContext.on(counting, now=time.time, new_id=lambda: uuid.uuid4().hex, jobs=parts.jobs, pace=Pace())
+    parts.__dict__["turns"] = context
+    conversation = _conversation(context, messages)
+    counting.write_units, counting.read_units, counting.operations = 0, 0, 0
+    chats = parts.chats
+    if chats is None:
+        raise ValueError("no gateway")
+    started = chats.start(NewTurn(PRINCIPAL, conversation, ["hello"]), TurnWish(messages=[("user", "hello")]))
+    if not isinstance(started, tuple):
+        raise ValueError("the turn did not start")
+    asyncio.run(started[1](lambda *_: None))
+    store.close()
+    return counting.write_units, counting.read_units, counting.operations
+
+
+def _conversation(context: TurnContext, count: int) -> str:
+    now = iso(time.time())
+    header = Header(
+        id=context.new_id(), title="bench", created_at=now, updated_at=now, message_count=count, next_seq=count + 1
+    )
+    messages = [
+        Message(seq=n, id=context.new_id(), role="user" if n % 2 else "assistant", content="x" * 80, created_at=now)
+        for n in range(1, count + 1)
+    ]
+    context.conversations.create(owner_of(PRINCIPAL), header, messages, token=context.new_id())
+    return header.id
