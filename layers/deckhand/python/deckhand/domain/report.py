@@ -17,8 +17,9 @@ from deckhand.domain.model import Model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 MAX_BYTES = 1024 * 1024
-CATALOGUE_BYTES = 8_000
+CATALOGUE_BYTES, NOTE_BYTES = 8_000, 100
 MAX_BULLETS, MAX_BULLET = 5, 200
+SCANS = ("scan", "photo", "image")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -45,7 +46,7 @@ def valid_name(name: str) -> bool:
 def parse(name: str, raw: str, ingested_at: str) -> Report:
     """Never fails: a text without front matter is a hand-written report."""
     fields, bullets, text = _front_matter(raw)
-    status, source = fields.get("status", ""), fields.get("format", "text")
+    status, source = fields.get("status", "").lower(), fields.get("format", "text").lower()
     date = fields.get("date", "")
     return Report(
         name=name,
@@ -53,7 +54,7 @@ def parse(name: str, raw: str, ingested_at: str) -> Report:
         title=fields.get("title", name)[:200],
         date=date if _DATE.fullmatch(date) else ingested_at[:10],
         format=source,
-        verified=status == "verified" or source not in ("scan", "photo", "image"),
+        verified=status == "verified" or (status != "unverified" and source not in SCANS),
         rejected=status == "rejected",
         bullets=tuple(bullet[:MAX_BULLET] for bullet in bullets[:MAX_BULLETS]),
         size=len(text.encode()),
@@ -62,8 +63,9 @@ def parse(name: str, raw: str, ingested_at: str) -> Report:
 
 
 def _front_matter(raw: str) -> tuple[dict[str, str], list[str], str]:
-    lines = raw.split("\n")
-    if not lines or lines[0].strip() != "---":
+    # A byte order mark or blank lines before it must not hide that a scan is unverified.
+    lines = raw.lstrip("\ufeff \t\r\n").split("\n")
+    if lines[0].strip() != "---":
         return {}, [], raw
     end = next((n for n, line in enumerate(lines[1:], start=1) if line.strip() == "---"), None)
     if end is None:
@@ -82,14 +84,16 @@ def _front_matter(raw: str) -> tuple[dict[str, str], list[str], str]:
 def catalogue(reports: Iterable[Report]) -> str:
     """Newest document first, within 8,000 bytes including the note on what was left out; empty without reports."""
     ordered = sorted(reports, key=lambda report: (report.date, report.name), reverse=True)
-    blocks = [_entry(report) for report in ordered]
-    for kept in range(len(blocks), -1, -1):
-        left = len(blocks) - kept
-        note = f"({left} older reports are not listed; read_report knows them by name.)\n" if left else ""
-        text = "".join(blocks[:kept]) + note
-        if len(text.encode()) <= CATALOGUE_BYTES:
-            return text
-    return ""
+    blocks, size = [], 0
+    for number, report in enumerate(ordered, start=1):
+        block = _entry(report)
+        size += len(block.encode())
+        room = CATALOGUE_BYTES if number == len(ordered) else CATALOGUE_BYTES - NOTE_BYTES
+        if size > room:
+            left = len(ordered) - len(blocks)
+            return "".join(blocks) + f"({left} older reports are not listed; read_report knows them by name.)\n"
+        blocks.append(block)
+    return "".join(blocks)
 
 
 def _entry(report: Report) -> str:
