@@ -15,7 +15,7 @@ _SYSTEM = (
     "Answer with the title alone: no quotes, no label, no full stop."
 )
 _LABEL = re.compile(r"^(?:title|subject|titel|título|titre)\s*[::]\s*", re.IGNORECASE)
-_WRAPPING = "\"'“”‘’«»„*_`# "
+_WRAPPING = "\"'“”‘’«»„*_` "
 _CHATTER = re.compile(r"\b(?:the user|i need to|i should|let me|we need to|okay|here(?:'s| is))\b", re.IGNORECASE)
 
 
@@ -41,7 +41,8 @@ def clean_title(text: str) -> str | None:
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     if not lines:
         return None
-    title = _LABEL.sub("", lines[0].strip(_WRAPPING)).strip(_WRAPPING).rstrip(".")
+    # A heading's marks come first only: C# is a word.
+    title = _LABEL.sub("", lines[0].lstrip("#").strip(_WRAPPING)).strip(_WRAPPING).rstrip(".")
     title = " ".join(title.split())
     words = title.split()
     if not words or len(words) > MAX_WORDS or len(title) > MAX_TITLE_CHARS or _CHATTER.search(title):
