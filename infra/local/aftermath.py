@@ -23,7 +23,8 @@ class FolderInUseError(Exception):
 
 @contextlib.contextmanager
 def sole_user(database: Path) -> Iterator[None]:
-    """Holds the data folder for one stack, and closes the turns that a former or (at the end) this one left running.
+    """Holds the data folder for one stack. Closes the turns, and gives back the jobs, that a former or (at the end)
+    this one left running.
 
     The lock goes with its process, also after kill -9. Raises FolderInUseError.
     """
@@ -46,6 +47,7 @@ def _close_turns(database: Path) -> None:
     queue = SqliteQueue(database, now=time.time)
     context = TurnContext.on(store, now=time.time, new_id=lambda: uuid.uuid4().hex, jobs=queue)
     try:
+        queue.release()
         swept = sweep(context, all_dead=True)
     except StorageError:
         logger.warning("Turns that were left running could not be closed", exc_info=True)

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from pathlib import Path
 
@@ -87,14 +88,21 @@ class Stop:
 
     def __init__(self) -> None:
         self.http: Server | None = None
+        self._until = 0.0
         self._task = asyncio.current_task()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
 
+    def left(self) -> float:
+        """Seconds that are left for what runs, once a signal came."""
+        return self._until - time.monotonic()
+
     def _on_signal(self) -> None:
         if self.http is not None and not self.http.should_exit:
+            self._until = time.monotonic() + STOP_SECONDS
             self.http.should_exit = True
         elif self._task is not None:
+            self._until = 0.0
             self._task.cancel()
 
 
@@ -145,7 +153,7 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
                 )
                 for function in functions
             ]
-            async with running_pools(programs) as pools, running_ticker(pools, data.database):
+            async with running_pools(programs) as pools, running_ticker(pools, data.database, left=stop.left):
                 stop.http = server(front(pools))
                 # The socket listens already, so whoever reads the line can connect at once.
                 print(f"deckhand ready: http://127.0.0.1:{bound.getsockname()[1]} token: {token}", flush=True)

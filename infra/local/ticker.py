@@ -5,7 +5,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,41 +22,45 @@ logger = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def running_ticker(pools: Sequence[Pool], database: Path) -> AsyncIterator[None]:
-    """Hands jobs and minutes to the functions that want them, until the block ends."""
+async def running_ticker(pools: Sequence[Pool], database: Path, *, left: Callable[[], float]) -> AsyncIterator[None]:
+    """Hands jobs and minutes to the functions that want them, until the block ends. Jobs that run then get the
+    seconds that are `left`; they may be turns.
+    """
     queue = SqliteQueue(database, now=time.time)
-    tasks = [asyncio.create_task(_work(pool, queue)) for pool in pools if pool.function.queue]
+    calls: set[asyncio.Task[None]] = set()
+    tasks = [asyncio.create_task(_work(pool, queue, calls)) for pool in pools if pool.function.queue]
     tasks += [asyncio.create_task(_tick(pool)) for pool in pools if pool.function.schedule]
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end(tasks)
+        if calls and left() > 0:
+            await asyncio.wait(calls, timeout=left())
+        await _end(tuple(calls))
 
 
-async def _work(pool: Pool, queue: SqliteQueue) -> None:
+async def _end(tasks: Collection["asyncio.Task[None]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _work(pool: Pool, queue: SqliteQueue, calls: set["asyncio.Task[None]"]) -> None:
     """One call a job: one that takes long, as a queued turn may, holds up no other."""
-    calls: set[asyncio.Task[None]] = set()
-    try:
-        while True:
-            try:
-                room = BATCH - len(calls)
-                for delivery in await asyncio.to_thread(queue.take, room) if room else []:
-                    task = asyncio.create_task(_deliver(pool, queue, delivery))
-                    calls.add(task)
-                    task.add_done_callback(calls.discard)
-            except StorageError:
-                logger.warning("The job queue does not answer", exc_info=True)
-            await asyncio.sleep(POLL_SECONDS)
-    finally:
-        for call in tuple(calls):
-            call.cancel()
+    while True:
+        try:
+            room = BATCH - len(calls)
+            for delivery in await asyncio.to_thread(queue.take, room) if room else []:
+                task = asyncio.create_task(_deliver(pool, queue, delivery))
+                calls.add(task)
+                task.add_done_callback(calls.discard)
+        except StorageError:
+            logger.warning("The job queue does not answer", exc_info=True)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _deliver(pool: Pool, queue: SqliteQueue, delivery: Delivery) -> None:
-    failed = await _call(pool, sqs_event(delivery)) is None
-    if failed:
+    if await _call(pool, sqs_event(delivery)) is None:
         await asyncio.to_thread(queue.failed, delivery.id, delivery.tries)
     else:
         await asyncio.to_thread(queue.done, delivery.id)

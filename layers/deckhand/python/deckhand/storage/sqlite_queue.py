@@ -74,6 +74,12 @@ class SqliteQueue:
                 (self._now() + RETRY_S * 2**tries, int(tries >= MAX_TRIES), job_id),
             )
 
+    def release(self) -> None:
+        """Makes the jobs that were taken due again, for their workers are known to be gone."""
+        now = self._now()
+        with self._connection() as connection:
+            connection.execute("UPDATE jobs SET visible_at = ? WHERE dead = 0 AND visible_at > ?", (now, now))
+
     def dead(self) -> list[Delivery]:
         """Jobs that were put aside."""
         with self._connection() as connection:
