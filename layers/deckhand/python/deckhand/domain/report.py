@@ -84,7 +84,8 @@ def _front_matter(raw: str) -> tuple[dict[str, str], list[str], str]:
 def catalogue(reports: Iterable[Report]) -> str:
     """Newest document first, within 8,000 bytes including the note on what was left out; empty without reports."""
     ordered = sorted(reports, key=lambda report: (report.date, report.name), reverse=True)
-    blocks, size = [], 0
+    blocks: list[str] = []
+    size = 0
     for number, report in enumerate(ordered, start=1):
         block = _entry(report)
         size += len(block.encode())

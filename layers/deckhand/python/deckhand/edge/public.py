@@ -1,9 +1,10 @@
-"""What anybody may ask: whether the service is alive, and how its agent is called."""
+"""What anybody may ask: whether the service is alive, how its agent is called, and which routes there are."""
 
 from typing import Any
 
 from deckhand.edge.answer import json_answer
 from deckhand.edge.app import Route
+from deckhand.edge.openapi import document
 from deckhand.settings import Settings
 
 
@@ -16,4 +17,11 @@ def public_routes(settings: Settings) -> list[Route]:
     def instance(*_: Any) -> Any:
         return json_answer(200, {"name": "Deckhand", "chatAgent": agent, "demo": settings.deckhand_demo})
 
-    return [Route("GET", "/healthz", healthz), Route("GET", "/api/instance", instance)]
+    def openapi(*_: Any) -> Any:
+        return json_answer(200, document())
+
+    return [
+        Route("GET", "/healthz", healthz),
+        Route("GET", "/api/instance", instance),
+        Route("GET", "/openapi.json", openapi),
+    ]

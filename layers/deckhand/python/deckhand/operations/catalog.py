@@ -12,10 +12,11 @@ from deckhand.operations import (
     overview,
     reports,
     search,
+    templates,
 )
 from deckhand.operations.registry import REGISTRY
 
-CARD_FAMILIES = (manifests, card_data, fields, notifications, overview, docs, reports, feedback)
+CARD_FAMILIES = (manifests, card_data, fields, notifications, overview, templates, docs, reports, feedback)
 CONVERSATION_FAMILIES = (conversations, search, history)
 
 __all__ = ["CARD_FAMILIES", "CONVERSATION_FAMILIES", "REGISTRY"]

@@ -1,0 +1,107 @@
+"""The routes that are no operations, as OpenAPI describes them: chat, which streams, and what anybody may ask."""
+
+from typing import Any
+
+_ERROR = {"$ref": "#/components/responses/Error"}
+_STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+_TEXT = {"type": "string", "minLength": 1}
+
+
+def _object(description: str) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": {"type": "object"}}}}
+
+
+def _route(name: str, summary: str, answers: dict[str, Any], **more: Any) -> dict[str, Any]:
+    tags = more.pop("tags", ["chat"])
+    responses = {**answers, "default": _ERROR}
+    return {"operationId": name, "summary": summary, "tags": tags, "responses": responses, **more}
+
+
+_MESSAGE = {
+    "type": "object",
+    "required": ["role", "content"],
+    "properties": {"role": {"enum": ["user", "assistant"]}, "content": _TEXT},
+}
+_CHAT = {
+    "type": "object",
+    "required": ["messages"],
+    "properties": {
+        "messages": {"type": "array", "minItems": 1, "maxItems": 200, "items": _MESSAGE},
+        "conversationId": {"type": "string", "description": "The messages are then the new turn only."},
+        "stream": {"type": "boolean"},
+        "voiceMode": {"type": "boolean"},
+        "viewedCardId": {"type": "string"},
+        "context": {
+            "type": "object",
+            "properties": {"route": {"type": "string"}, "model": {"type": "string"}, "record": {"type": "string"}},
+        },
+        "onBusy": {"enum": ["reject", "interrupt", "enqueue"]},
+    },
+}
+_DIRECT = {
+    "type": "object",
+    "required": ["message"],
+    "properties": {
+        "message": _TEXT,
+        "sessionId": {"type": "string", "maxLength": 200},
+        "wakeMode": {"enum": ["wait", "resume"]},
+    },
+}
+_CONVERSATION = {"name": "conversationId", "in": "path", "required": True, "schema": {"type": "string"}}
+
+CHAT_PATHS: dict[str, dict[str, Any]] = {
+    "/api/chat": {
+        "post": _route(
+            "chat",
+            "Start a turn",
+            {
+                "200": {
+                    "description": "The reply, or with `stream` the turn's events as they come.",
+                    "content": {"application/json": {"schema": {"type": "object"}}, **_STREAM},
+                },
+                "202": _object("Queued behind the turn that is running."),
+                "409": _ERROR,
+            },
+            parameters=[{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}}],
+            requestBody={
+                "required": True,
+                "content": {"application/json": {"schema": {"oneOf": [_CHAT, _DIRECT]}}},
+            },
+            security=[{"token": []}, {"chatToken": []}],
+        )
+    },
+    "/api/chat/status": {
+        "get": _route("chat_status", "Whether chat is set up", {"200": _object("`{configured, …}`.")})
+    },
+    "/api/chat/turns": {"get": _route("list_turns", "List running turns", {"200": _object("`{turns: [...]}`.")})},
+    "/api/chat/turn/{conversationId}": {
+        "get": _route(
+            "reattach",
+            "Watch a turn, from its start or after an event",
+            {
+                "200": {"description": "The turn's events.", "content": _STREAM},
+                "204": {"description": "There is nothing to tell."},
+            },
+            parameters=[
+                _CONVERSATION,
+                {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+                {"name": "after", "in": "query", "schema": {"type": "string"}},
+            ],
+        ),
+        "delete": _route(
+            "stop_turn",
+            "Stop a turn",
+            {"200": _object("`{ok, turnId}`.")},
+            parameters=[_CONVERSATION, {"name": "turnId", "in": "query", "schema": {"type": "string"}}],
+        ),
+    },
+}
+
+PUBLIC_PATHS: dict[str, dict[str, Any]] = {
+    path: {"get": _route(name, summary, {"200": _object(answer)}, tags=["public"], security=[])}
+    for path, name, summary, answer in (
+        ("/healthz", "healthz", "Whether the service is alive", "`{ok}`."),
+        ("/api/instance", "instance", "How the instance and its agent are called", "`{name, chatAgent, demo}`."),
+        ("/openapi.json", "openapi", "This document", "OpenAPI 3.1."),
+    )
+}
