@@ -1,6 +1,7 @@
 """The one registry: an operation is declared once, and routes, tools and documents are made from it."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -34,8 +35,9 @@ class Http:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """`summary` is for people, `description` for the model. `card` names the input field that holds a card's id;
-    `label` is the progress line
-    of a call from its arguments; `change` says what a success did to that card."""
+    `label` is the progress line of a call; `change` says what a success did to that card; `rescue` names fields of any
+    shape in which a model's JSON text is taken for what it holds.
+    """
 
     name: str
     summary: str
@@ -53,20 +55,24 @@ class Operation:
 
 
 class Registry:
-    """Raises `ValueError` at import for a name, or a method and path, that is taken."""
+    """Raises `ValueError` at import for a name, or a method and path, that is taken, and for a route that does not fit
+    its input.
+    """
 
     def __init__(self) -> None:
         self._operations: dict[str, Operation] = {}
-
-    def __iter__(self) -> Iterable[Operation]:
-        return iter(self._operations.values())
+        self._routes: set[tuple[str, str]] = set()
 
     def add(self, operation: Operation) -> None:
         if operation.name in self._operations:
             raise ValueError(f"operation {operation.name} is declared twice")
-        route = operation.http and (operation.http.method, operation.http.path)
-        if route and any(o.http and (o.http.method, o.http.path) == route for o in self._operations.values()):
-            raise ValueError(f"route {route} is declared twice")
+        if operation.http is not None:
+            if problem := _misfit(operation.http, operation.input):
+                raise ValueError(f"the route of {operation.name}: {problem}")
+            route = (operation.http.method, re.sub(r"{\w+}", "{}", operation.http.path))
+            if route in self._routes:
+                raise ValueError(f"route {route} is declared twice")
+            self._routes.add(route)
         self._operations[operation.name] = operation
 
     def find(self, name: str) -> Operation | None:
@@ -81,6 +87,19 @@ class Registry:
         """
         offered = [operation for operation in self._operations.values() if operation.agent]
         return offered if profile == "full" else [operation for operation in offered if operation.name in COMPACT_TOOLS]
+
+
+def _misfit(http: Http, input: type[BaseModel]) -> str | None:
+    """Why the flat fields cannot be split into path, query and body again."""
+    fields, named = input.model_fields, re.findall(r"{(\w+)}", http.path)
+    if len(set(named)) != len(named):
+        return "its path names a part twice"
+    for name in named:
+        if name not in fields or fields[name].annotation not in (str, str | None):
+            return f"its path's {name} is no text of the input"
+    if http.body is not None and (http.body not in fields or http.body in named):
+        return f"its body {http.body} is no field of the input, or stands in the path"
+    return None
 
 
 REGISTRY = Registry()
