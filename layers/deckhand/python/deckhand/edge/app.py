@@ -13,6 +13,8 @@ from deckhand.edge.request import Request, read_request
 
 logger = Logger(child=True)
 
+ALL_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
 Endpoint = Callable[[Request, Mapping[str, str], Any], "Response[Any]"]
 
 
@@ -36,7 +38,7 @@ class App:
         for route in routes:
             self._resolver.route(_rule(route.path), method=route.method)(self._guarded(route.endpoint))
         for path, methods in self._methods.items():
-            for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - set(methods):
+            for method in ALL_METHODS - set(methods):
                 self._resolver.route(_rule(path), method=method)(self._guarded(_refusing(methods)))
         self._resolver.not_found(self._guarded(_unknown))
 
