@@ -1,104 +1,175 @@
 """The HTTP API as a program uses it: start a turn, follow it to its end whatever the connection does, stop it."""
 
+import contextlib
 import json
+import ssl
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 
-from infra.local.sse_client import EventReader, Message
+from infra.local.sse_client import EventReader, MalformedEventError, Message
 
 RECONNECT_SECONDS = 0.5
 RECONNECTS = 60
+"""In a row; as long as events come, a connection may break any number of times."""
 SILENCE_SECONDS = 45.0
 """Three heartbeats: a stream that says nothing for longer is dead."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class ApiError(Exception):
-    """What the server refused, or why it cannot be reached, in one sentence. `code` and `details` are the server's."""
+    """What the server refused, or why it cannot be reached, in one sentence. `code` is the server's, `status` too."""
 
-    def __init__(self, sentence: str, code: str = "unreachable", details: dict[str, Any] | None = None) -> None:
-        super().__init__(sentence)
-        self.code, self.details = code, details or {}
+    def __init__(self, sentence: str, code: str = "unreachable", status: int = 0) -> None:
+        super().__init__(" ".join(sentence.split()))
+        self.code, self.status = code, status
+
+
+class ConnectionLostError(ApiError):
+    """Nothing came, or not all; the server may have got the request."""
 
 
 class Api:
-    """One server and one token. Blocking."""
+    """One server and one token. Blocking; threads may share it."""
 
     def __init__(self, url: str, token: str) -> None:
-        self.url, self.token = url, token
+        """Raises ApiError for an address or a token that cannot be one."""
+        if not (token.isascii() and token.isprintable() and token):
+            raise ApiError("The token holds characters that no token has.", "bad_token")
+        self.url = url
         self._http = httpx2.Client(
             base_url=url,
             headers={"Authorization": f"Bearer {token}"},
             timeout=httpx2.Timeout(30.0, read=SILENCE_SECONDS),
-            trust_env=False,
+            trust_env=_host(url) not in LOOPBACK,  # a proxy is never between us and ourselves
         )
 
     def close(self) -> None:
         self._http.close()
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer. Raises `ApiError`."""
+        """The JSON answer. Raises ApiError."""
+        with self._exchange(method, path, body) as response:
+            content = response.read()
         try:
-            response = self._http.request(method, path, json=body)
-        except httpx2.TransportError:
-            raise ApiError(f"Nothing answers at {self.url}. Is it running? (python3 infra/dev.py up)") from None
-        if response.is_error:
-            raise _refusal(response.status_code, response.content)
-        return response.json() if response.content else None
+            return json.loads(content) if content else None
+        except ValueError:
+            raise self._stranger() from None
 
     def turn(self, conversation: str, text: str) -> Iterator[Message]:
-        """Starts a turn and gives its events until `done`; a connection that breaks is taken up where it broke."""
+        """Starts a turn and gives its events until `done`; a connection that breaks is taken up where it broke.
+
+        Ends without `done` when the server has nothing more to tell: the answer is in the conversation then.
+        """
         body = {"conversationId": conversation, "stream": True, "messages": [{"role": "user", "content": text}]}
-        yield from self._follow(conversation, self._events("POST", "/api/chat", body))
+        # Under the same key a repeated request joins the turn that the first one may have started.
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        return self._follow(conversation, lambda: self._exchange("POST", "/api/chat", body, headers))
 
     def reattach(self, conversation: str, after: int = 0) -> Iterator[Message]:
         """The events after an id, until `done`; nothing when there is no turn to tell of."""
-        yield from self._follow(conversation, self._events("GET", f"/api/chat/turn/{conversation}", after=after))
+        return self._follow(conversation, lambda: self._attach(conversation, after))
 
-    def stop(self, conversation: str) -> None:
+    def stop(self, conversation: str) -> bool:
+        """Whether there was a turn to stop."""
         try:
-            self.call("DELETE", f"/api/chat/turn/{conversation}")
+            self.call("DELETE", f"/api/chat/turn/{quote(conversation, safe='')}")
         except ApiError as refused:
-            if refused.code != "no_turn_running":
-                raise
+            if refused.code == "no_turn_running":
+                return False
+            raise
+        return True
 
-    def _follow(self, conversation: str, events: Iterator[Message]) -> Iterator[Message]:
-        last = 0
-        for attempt in range(RECONNECTS):
-            begun = False
+    def _follow(
+        self, conversation: str, begin: "Callable[[], contextlib.AbstractContextManager[httpx2.Response]]"
+    ) -> Iterator[Message]:
+        last, lost = 0, 0
+        while True:
             try:
-                for message in events:
-                    begun = True
-                    last = message.id or last
-                    yield message
-                    if message.event == "done":
+                with self._attach(conversation, last) if last else begin() as response:
+                    if response.status_code == httpx2.codes.NO_CONTENT:
                         return
-                if attempt and not begun:
-                    return  # nothing more to tell: what there is stands in the conversation
-            except httpx2.TransportError:
-                if attempt == 0 and not begun and last == 0:
-                    raise ApiError(f"Nothing answers at {self.url}. Is it running? (python3 infra/dev.py up)") from None
-                time.sleep(RECONNECT_SECONDS)
-            events = self._events("GET", f"/api/chat/turn/{conversation}", after=last)
-        raise ApiError("The connection was lost and does not come back. The answer goes on on the server.")
+                    for message in self._messages(response):
+                        last, lost = message.id or last, 0
+                        yield message
+                        if message.event == "done":
+                            return
+            except ApiError as failed:
+                self._raise_unless_passing(failed, again=last > 0 or lost > 0)
+            lost += 1
+            if lost > RECONNECTS:
+                raise ApiError("The connection was lost and does not come back; the turn goes on on the server.")
+            time.sleep(RECONNECT_SECONDS)
 
-    def _events(self, method: str, path: str, body: Any = None, *, after: int = 0) -> Iterator[Message]:
+    def _raise_unless_passing(self, failed: ApiError, *, again: bool) -> None:
+        """A server that is being started anew refuses connections, or fails for a moment."""
+        cut = isinstance(failed, ConnectionLostError) and failed.code != "unreachable"
+        if not cut and not (again and (isinstance(failed, ConnectionLostError) or failed.status >= 500)):
+            raise failed
+
+    def _attach(self, conversation: str, after: int) -> "contextlib.AbstractContextManager[httpx2.Response]":
         headers = {"Last-Event-ID": str(after)} if after else {}
-        with self._http.stream(method, path, json=body, headers=headers) as response:
-            if response.is_error:
-                raise _refusal(response.status_code, response.read())
-            if response.status_code == httpx2.codes.NO_CONTENT:
-                return
-            reader = EventReader()
+        return self._exchange("GET", f"/api/chat/turn/{quote(conversation, safe='')}", headers=headers)
+
+    @contextlib.contextmanager
+    def _exchange(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Iterator[httpx2.Response]:
+        """An answer that is no refusal, its body still to be read. Raises ApiError, in the block too."""
+        try:
+            with self._http.stream(method, path, json=body, headers=headers) as response:
+                if response.is_error:
+                    raise _refusal(response.status_code, response.read())
+                if response.is_redirect:
+                    raise self._stranger()
+                yield response
+        except httpx2.ConnectError as failed:
+            raise ConnectionLostError(self._why(failed)) from None
+        except httpx2.RequestError:
+            raise ConnectionLostError(f"The connection to {self.url} broke off.", "cut") from None
+
+    def _messages(self, response: httpx2.Response) -> Iterator[Message]:
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            raise self._stranger()
+        reader = EventReader()
+        try:
             for chunk in response.iter_bytes():
                 yield from reader.feed(chunk)
+        except MalformedEventError:
+            raise self._stranger() from None
+
+    def _why(self, failed: Exception) -> str:
+        cause: BaseException | None = failed
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return f"The certificate of {self.url} cannot be trusted."
+            cause = cause.__cause__ or cause.__context__
+        return f"Nothing answers at {self.url}. Is it running? (python3 infra/dev.py up)"
+
+    def _stranger(self) -> ApiError:
+        return ApiError(f"What answers at {self.url} is not Deckhand.", "stranger")
+
+
+def _host(url: str) -> str:
+    try:
+        parts = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        parts = httpx2.URL()
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise ApiError(f"{url} is not an address; it looks like http://127.0.0.1:8787.", "bad_address")
+    return parts.host
 
 
 def _refusal(status: int, content: bytes) -> ApiError:
     try:
         told = json.loads(content)
-        return ApiError(str(told["error"]), str(told["code"]), told)
+        sentence, code = str(told["error"]), str(told["code"])
     except (ValueError, KeyError, TypeError):
-        return ApiError(f"The server answered {status}.", "unreadable")
+        return ApiError(f"The server answered {status}.", "unreadable", status)
+    if code == "unauthenticated":
+        sentence = "The token is not accepted (--token, DECKHAND_TOKEN, AGENT_API_TOKEN, or the data folder's)."
+    return ApiError(sentence, code, status)
