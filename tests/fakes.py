@@ -1,4 +1,4 @@
-"""Fakes in this process: a scripted model, tools, ids, a queue of jobs, and a store that can be made to fail."""
+"""Fakes in this process: a scripted model, tools, ids, and a queue of jobs."""
 
 import asyncio
 import copy
@@ -13,7 +13,6 @@ from deckhand.agent.chat import Answer, StepRequest, TextDelta, ToolCall, Usage
 from deckhand.agent.toolbox import ToolNote, ToolResult
 from deckhand.domain.job import Job
 from deckhand.domain.json_text import dumps
-from deckhand.storage.port import ItemStore, Key, Op, Page, Table
 
 PATIENCE_S = 10.0
 
@@ -211,40 +210,3 @@ class FakeQueue:
         if self.failure is not None:
             raise self.failure
         self.jobs.append(job)
-
-
-Hook = Callable[[Sequence[Op]], None]
-
-
-class HookedStore:
-    """A real store with something done before a write or after it: raise, wait at a gate, or write something else.
-
-    Each hook sees every write until it is taken away. What it writes itself must go to `inner`.
-    """
-
-    def __init__(self, inner: ItemStore) -> None:
-        self.inner = inner
-        self.before: Hook | None = None
-        self.after: Hook | None = None
-        self.before_delete: Callable[[Sequence[Key]], None] | None = None
-        self.before_query: Callable[[str], None] | None = None
-
-    def get(self, key: Key) -> Any:
-        return self.inner.get(key)
-
-    def query(self, table: Table, pk: str, **options: Any) -> Page:
-        if self.before_query is not None:
-            self.before_query(pk)
-        return self.inner.query(table, pk, **options)
-
-    def write(self, ops: Sequence[Op], *, token: str) -> None:
-        if self.before is not None:
-            self.before(ops)
-        self.inner.write(ops, token=token)
-        if self.after is not None:
-            self.after(ops)
-
-    def delete_many(self, keys: Sequence[Key]) -> None:
-        if self.before_delete is not None:
-            self.before_delete(keys)
-        self.inner.delete_many(keys)

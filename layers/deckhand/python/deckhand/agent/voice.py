@@ -15,6 +15,9 @@ The rules for everything else follow.
 
 """
 
+MAX_FAILED = 50
+"""Braces that open no object are tried; each may be read to the end of the text, so only so many."""
+
 _EMOJI = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]")
 _OPENING = re.compile(r"\s*(?:```\w*\s*)?\{")
 _FIELD = re.compile(r'"(speak|display)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
@@ -58,12 +61,12 @@ def _cut_object(text: str) -> list[dict[str, object]]:
 
 def _objects(text: str) -> list[dict[str, object]]:
     # strict=False: models put raw newlines inside strings.
-    decoder, found, at = json.JSONDecoder(strict=False), [], 0
-    while (start := text.find("{", at)) >= 0:
+    decoder, found, at, failed = json.JSONDecoder(strict=False), [], 0, 0
+    while failed < MAX_FAILED and (start := text.find("{", at)) >= 0:
         try:
             value, at = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            at = start + 1
+            at, failed = start + 1, failed + 1
             continue
         if isinstance(value, dict):
             found.append(value)
