@@ -11,7 +11,7 @@ import pytest
 from infra.local import api_client
 from infra.local.api_client import Api, ApiError
 from infra.local.sse_client import Message
-from tests.scripted_gateway import Reply, ScriptedGateway, page_reply
+from tests.scripted_gateway import Gate, Reply, ScriptedGateway, page_reply
 
 DONE = (9, "done", {"status": "done"})
 
@@ -23,9 +23,13 @@ def api(scripted_gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch) -> I
         yield one
 
 
-def stream(*events: tuple[int, str, dict[str, Any]], end: Any = "whole") -> Reply:
-    frames = [f"id: {n}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode() for n, name, data in events]
+def stream(*told: tuple[int, str, dict[str, Any]] | Gate, end: Any = "whole") -> Reply:
+    frames = [one if isinstance(one, Gate) else frame(*one) for one in told]
     return Reply([b": deckhand\n\n", *frames], end=end)
+
+
+def frame(number: int, name: str, data: dict[str, Any]) -> bytes:
+    return f"id: {number}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 def token(number: int) -> tuple[int, str, dict[str, Any]]:
