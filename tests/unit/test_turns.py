@@ -819,3 +819,15 @@ async def test_an_interrupting_message_stops_the_turn_and_is_answered(world: Wor
     await asyncio.gather(run, started.run())
     assert first.names[-2:] == ["stopped", "done"]
     assert texts(world) == ["hi", "Half", "wait", "Two"]
+
+
+async def test_case_32_a_store_that_fails_behind_a_deletion_keeps_nobody_from_the_end(world: World) -> None:
+    process, gate = world.process(), Gate()
+    process.gateway.script(["One, ", gate, Hang()])
+    running, run = begin(process)
+    await gate.reached()
+    process.store.arm("clean", "fail")
+    delete_conversation(caller(world), ConversationId(id=world.conversation))
+    await run
+    assert process.store.struck
+    assert running.names[-2:] == ["stopped", "done"]

@@ -322,7 +322,9 @@ class Recorder:
             # A batch may have been written behind the deletion.
             if self._writing is not None:
                 await asyncio.gather(self._writing, return_exceptions=True)
-            await asyncio.to_thread(self._context.turns.forget_log, self._turn.owner, self._turn.conversation)
+            # What cannot be removed now expires; the last words must come all the same.
+            with suppress(StorageError):
+                await asyncio.to_thread(self._context.turns.forget_log, self._turn.owner, self._turn.conversation)
         for event in gone_events(self._turn.conversation, self._turn.id, deleted=found is None):
             self._log.last_id += 1
             self._publish(Numbered(self._log.last_id, event))
