@@ -1,158 +1,257 @@
-"""`deckhand chat` against a real laptop stack with its demo gateway, and with one that takes its time."""
+"""`deckhand chat` as a process against a real laptop stack: with its demo gateway, and with one that holds back."""
 
-import asyncio
-import json
+import fcntl
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
-import threading
+import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infra.local.api_client import Api
+from tests.scripted_gateway import DONE, Gate, Reply, ScriptedGateway, delta, text_reply
 
 ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 60
+"""Ends a test that hangs; no test waits that long."""
 
 
 @dataclass(frozen=True)
 class Stack:
     url: str
-    token: str
+    data: Path
 
-    def command(self, *arguments: str) -> "subprocess.Popen[str]":
-        wanted = [sys.executable, "-m", "infra.local.command", "chat", "--url", self.url, "--token", self.token]
+    @property
+    def token(self) -> str:
+        return (self.data / "token").read_text().strip()
+
+    def command(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [*wanted, *arguments],
+            [*self.line, *arguments],
             cwd=ROOT,
+            env=self.environment | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, *arguments: str, typed: str = "") -> tuple[int, str, str]:
-        process = self.command(*arguments)
-        out, err = process.communicate(typed, timeout=60)
+    @property
+    def line(self) -> list[str]:
+        return [sys.executable, "-m", "infra.local.command", "chat"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        # The token is found in the folder, as for somebody who just ran `up`.
+        return {"PATH": os.environ["PATH"], "DECKHAND_URL": self.url, "HOME": str(self.data), "TERM": "xterm"}
+
+    def run(self, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str, str]:
+        process = self.command(*arguments, "--data", str(self.data), **environment)
+        out, err = process.communicate(typed, timeout=WAIT_S)
         return process.returncode, out, err
 
 
-def started(folder: Path, **settings: str) -> "tuple[subprocess.Popen[str], Stack]":
-    unset = ("CHAT_ENDPOINT_URL", "AGENT_API_TOKEN")
-    environment = {name: value for name, value in os.environ.items() if name not in unset} | settings
+@contextmanager
+def running_stack(folder: Path, settings: Mapping[str, str]) -> Iterator[Stack]:
     process = subprocess.Popen(
         [sys.executable, "-m", "infra.local.stack", "--port", "0", "--data", str(folder)],
         cwd=ROOT,
-        env=environment,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), **settings},
         stdout=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
-    ready = re.match(r"deckhand ready: (\S+) token: (\S+)", process.stdout.readline())
-    assert ready is not None
-    return process, Stack(ready[1], ready[2])
-
-
-def ended(process: "subprocess.Popen[str]") -> None:
-    process.terminate()
-    assert process.wait(30) == 0
-    assert process.stdout is not None
-    process.stdout.close()
+    try:
+        ready = re.match(r"deckhand ready: (\S+) token: \S+", process.stdout.readline())
+        assert ready is not None
+        yield Stack(ready[1], folder)
+        process.terminate()
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    process, stack = started(tmp_path_factory.mktemp("demo"))
-    yield stack
-    ended(process)
+    with running_stack(tmp_path_factory.mktemp("demo"), {}) as stack:
+        yield stack
+
+
+class Model:
+    """Says `Once`, then waits until it is let go, then says the rest."""
+
+    def __init__(self) -> None:
+        self.gates: list[Gate] = []
+
+    def __call__(self, body: Any) -> Reply:
+        if "tools" not in body:
+            return text_reply("A title")
+        self.gates.append(Gate())
+        return Reply([delta(content="Once "), self.gates[-1], delta(content="upon a time"), delta("stop"), DONE])
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture(scope="module")
+def gateway(model: Model) -> Iterator[ScriptedGateway]:
+    with ScriptedGateway() as gateway:
+        gateway.respond = model
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory, gateway: ScriptedGateway) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("held"), {"CHAT_ENDPOINT_URL": gateway.url}) as stack:
+        yield stack
 
 
 @pytest.fixture
-def slow(tmp_path: Path) -> Iterator[tuple[Stack, threading.Event]]:
-    """A gateway that writes a word each 20 ms for a minute; the event says that somebody hung up on it."""
-    gone = threading.Event()
-    loop = asyncio.new_event_loop()
+def api(held: Stack) -> Iterator[Api]:
+    api = Api(held.url, held.token)
+    yield api
+    api.close()
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-        try:
-            for _ in range(3000):
-                piece = json.dumps({"choices": [{"index": 0, "delta": {"content": "word "}}]})
-                writer.write(f"data: {piece}\n\n".encode())
-                await writer.drain()
-                await asyncio.sleep(0.02)
-        except ConnectionError:
-            gone.set()
 
-    server = loop.run_until_complete(asyncio.start_server(answer, "127.0.0.1", 0))
-    port = server.sockets[0].getsockname()[1]
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    process, stack = started(tmp_path, CHAT_ENDPOINT_URL=f"http://127.0.0.1:{port}/v1/chat/completions")
-    yield stack, gone
-    ended(process)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
-    server.close()
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
+def conversation_that_answers(api: Api) -> str:
+    """The one with a turn that has said its first word."""
+    end = time.monotonic() + WAIT_S
+    while not (turns := api.call("GET", "/api/chat/turns")["turns"]):
+        assert time.monotonic() < end, "no turn started"
+        time.sleep(0.02)
+    conversation = str(turns[0]["conversationId"])
+    watched = api.reattach(conversation)
+    assert any(message.event == "token" for message in watched)
+    watched.close()  # type: ignore[attr-defined]
+    return conversation
 
 
 def test_one_message_prints_its_answer_and_nothing_else(demo: Stack) -> None:
     code, out, err = demo.run("log", "80.5", "kg")
     assert (code, err) == (0, "")
-    assert "80.5 kg" in out
+    assert re.fullmatch(r"[^\n]*logged 80\.5 kg[^\n]*\n", out)
 
 
 def test_a_conversation_is_typed_line_by_line(demo: Stack) -> None:
-    _, out, _ = demo.run(typed="make a card for sleep\nwhat cards do I have\n/list\n/open 99\n/what\n/quit\n")
+    code, out, err = demo.run(
+        typed="make a card for sleep\nwhat cards do I have\n/list\n/open 99\n/what\n/new\n/quit\n"
+    )
     assert "Sleep" in out
-    assert "There are" in out
+    assert "(4 messages)" in out
     assert "Ctrl-C stops an answer" in out
+    assert re.fullmatch(r"There are \d+ conversations; /list shows them\.\n", err)
+    assert code == 1, "a line of the input failed"
 
 
 def test_continue_shows_the_newest_conversation_and_goes_on_in_it(demo: Stack) -> None:
     demo.run("make a card for water")
-    code, out, _ = demo.run("--continue", typed="what cards do I have\n")
-    assert code == 0
+    code, out, err = demo.run("--continue", typed="what cards do I have\n")
+    assert (code, err) == (0, "")
     assert "> make a card for water" in out
-    assert "Water" in out
+    assert "Water" in out.splitlines()[-1]
 
 
-def test_what_goes_wrong_is_said_in_one_line(demo: Stack) -> None:
-    assert demo.run("--token", "wrong", "hello")[::2] == (1, "Sign in or send a valid token.\n")
-    code, out, err = Stack("http://127.0.0.1:1", "x").run("hello")
+def test_a_wrong_token_is_told_in_one_line(demo: Stack) -> None:
+    code, out, err = demo.run("hello", DECKHAND_TOKEN="wrong")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"The token is not accepted [^\n]*\n", err)
+
+
+def test_an_unknown_conversation_is_told_in_one_line(demo: Stack) -> None:
+    code, out, err = demo.run("--continue", "nowhere", "--", "hello")
     assert (code, out, err.count("\n")) == (1, "", 1)
 
 
-def test_ctrl_c_stops_the_turn_the_model_and_every_watcher(slow: tuple[Stack, threading.Event]) -> None:
-    stack, gone = slow
-    process = stack.command("tell me a long story")
-    api = Api(stack.url, stack.token)
-    watched = api.reattach(_running_conversation(api))
-    while next(watched).event != "token":
-        pass
+def test_ctrl_c_stops_the_turn_and_the_model(held: Stack, api: Api, gateway: ScriptedGateway, model: Model) -> None:
+    process = held.command("tell me a story", "--data", str(held.data))
+    conversation = conversation_that_answers(api)
+    asked = gateway.requests[-1]
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert [message.event for message in watched][-2:] == ["stopped", "done"]
-    assert gone.wait(10)
-    assert (process.returncode, err) == (0, "")
-    assert out.endswith("(stopped)\n")
-    assert "word" in out
-    api.close()
+    out, err = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, out, err) == (130, "Once \n", "(stopped)\n")
+    assert asked.wait_closed()
+    stored = api.call("GET", f"/api/conversations/{conversation}")["conversation"]["messages"][-1]
+    assert (stored["content"], stored["stopped"]) == ("Once ", True)
 
 
-def _running_conversation(api: Api) -> str:
-    for _ in range(600):
-        if turns := api.call("GET", "/api/chat/turns")["turns"]:
-            return str(turns[0]["conversationId"])
-        time.sleep(0.05)
-    raise AssertionError("no turn started")
+def test_continue_rejoins_a_turn_whose_terminal_is_gone(held: Stack, api: Api, model: Model) -> None:
+    first = held.command("tell me a story", "--data", str(held.data))
+    conversation = conversation_that_answers(api)
+    first.kill()
+    first.communicate()
+    second = held.command("--continue", conversation, "--data", str(held.data))
+    assert second.stdout is not None
+    assert [second.stdout.readline() for _ in range(2)] == ["— tell me a story —\n", "> tell me a story\n"]
+    model.gates[-1].open()
+    out, err = second.communicate(timeout=WAIT_S)
+    assert (second.returncode, out, err) == (0, "Once upon a time\n", "")
+
+
+class Person:
+    """Somebody at a terminal."""
+
+    def __init__(self, line: list[str], environment: dict[str, str]) -> None:
+        self._ours, theirs = pty.openpty()
+        own = (
+            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, b"\x18\x00\x50\x00\x00\x00\x00\x00")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", own, *line],
+            cwd=ROOT,
+            env=environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def types(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def sees(self, pattern: str) -> None:
+        """Waits for it, behind what was seen before."""
+        end = time.monotonic() + WAIT_S
+        while not (found := re.search(pattern, self.seen)):
+            assert time.monotonic() < end, self.seen
+            if select.select([self._ours], [], [], 0.1)[0]:
+                self.seen += os.read(self._ours, 4096).decode(errors="replace")
+        self.seen = self.seen[found.end() :]
+
+    def leaves(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+def test_a_person_at_a_terminal_sees_words_come_stops_them_and_goes_on(held: Stack, model: Model) -> None:
+    person = Person([*held.line, "--data", str(held.data)], held.environment)
+    try:
+        person.sees("> ")
+        person.types("tell me a story\n")
+        person.sees("Once ")
+        person.types("\x03")
+        person.sees(r"\(stopped\)\r\n.*> ")
+        person.types("again\n")
+        person.sees("Once ")
+        model.gates[-1].open()
+        person.sees(r"upon a time\r\n.*> ")
+        person.types("\x04")
+        assert person.process.wait(WAIT_S) == 0
+    finally:
+        person.leaves()
