@@ -359,3 +359,14 @@ async def test_sixteen_stops_and_a_finish_leave_one_ending(any_world: World) -> 
     assert running.names[-2] == ("stopped" if stopped else "reply")
     await until(lambda: not process.store.busy)
     check(world, ["First."], ["One two."])
+
+
+async def test_a_watcher_that_sees_a_turn_lost_wakes_the_queue_behind_it(world: World) -> None:
+    started(world.process(), "First.")
+    world.process().start("Second.", on_busy="enqueue")
+    watcher = world.process()
+    watching = asyncio.create_task(watcher.watch())
+    await until(lambda: watcher.store.passed["read"] > 1)
+    world.clock.time += 31
+    assert [numbered.event.name for numbered in await watching] == ["error", "done"]
+    assert [job.kind for job in world.jobs.jobs] == ["queued_turn"]

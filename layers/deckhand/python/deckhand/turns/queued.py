@@ -78,6 +78,16 @@ def _enqueue(context: TurnContext, wanted: NewTurn, stored: StoredHeader, head: 
     return result
 
 
+def wake_waiting(context: TurnContext, owner: Owner, conversation: str) -> bool:
+    """Wakes the queue of a conversation whose turn is over, if anything waits. Raises `UnknownConversation`."""
+    if not context.conversations.find(owner, conversation).header.queued:
+        return False
+    # Who speaks is in the queue; this only says whose conversation it is.
+    actor = Actor(kind="schedule", id="sweep", user=owner.user, role="agent", tenant=owner.tenant)
+    wake_queue(context, owner, conversation, actor)
+    return True
+
+
 def wake_queue(context: TurnContext, owner: Owner, conversation: str, actor: Actor) -> None:
     """Asks the worker to answer what waits. Called by whoever finds a queue and no running turn; a failure is made
     good by the sweep.

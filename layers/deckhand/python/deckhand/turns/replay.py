@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -15,7 +16,7 @@ from deckhand.storage.conversations import Owner
 from deckhand.storage.turns import READ_LIMIT, Numbered
 from deckhand.turns.context import TurnContext
 from deckhand.turns.lost import close_lost
-from deckhand.turns.queued import wake_queue
+from deckhand.turns.queued import wake_queue, wake_waiting
 from deckhand.turns.reply import gone_events
 from deckhand.turns.start import owner_of
 
@@ -126,9 +127,11 @@ async def _foreign(context: TurnContext, attachment: Attachment) -> bool:
 
 
 def _ended(context: TurnContext, attachment: Attachment) -> bool:
-    """Whether nothing more will be written to the log. Closes the turn when it is lost."""
+    """Whether nothing more will be written to the log. Closes the turn when it is lost, and wakes who waits for it."""
     stored = context.turns.head(attachment.owner, attachment.conversation)
     if stored is not None and stored.head.lost(context.now()):
         close_lost(context, attachment.owner, attachment.conversation, stored)
+        with suppress(UnknownConversation):
+            wake_waiting(context, attachment.owner, attachment.conversation)
         return False
     return stored is None or stored.head.turn_id != attachment.turn_id or stored.head.status is not None

@@ -4,6 +4,7 @@ from deckhand.domain.errors import ConditionFailed, NoTurnRunning, StorageUnavai
 from deckhand.storage.conversations import Owner
 from deckhand.turns.context import TurnContext
 from deckhand.turns.lost import close_lost
+from deckhand.turns.queued import wake_waiting
 from deckhand.turns.start import ATTEMPTS
 
 
@@ -20,6 +21,7 @@ def stop_turn(context: TurnContext, owner: Owner, conversation: str, turn_id: st
         now = context.now()
         if stored is not None and stored.head.lost(now):
             close_lost(context, owner, conversation, stored)
+            wake_waiting(context, owner, conversation)
             raise NoTurnRunning()
         if stored is None or not stored.head.running(now) or turn_id not in (None, stored.head.turn_id):
             raise NoTurnRunning()

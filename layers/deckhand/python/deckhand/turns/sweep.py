@@ -4,14 +4,13 @@ import logging
 from dataclasses import dataclass
 
 from deckhand.domain.errors import StorageError, UnknownConversation
-from deckhand.domain.job import Actor
 from deckhand.domain.turn import Head
 from deckhand.storage.conversations import Owner
 from deckhand.storage.deletion import finish_deletion
 from deckhand.storage.turns import Running
 from deckhand.turns.context import TurnContext
 from deckhand.turns.lost import close_lost
-from deckhand.turns.queued import wake_queue
+from deckhand.turns.queued import wake_waiting
 
 logger = logging.getLogger(__name__)
 
@@ -48,17 +47,11 @@ def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: 
 
 def _wake(context: TurnContext, owner: Owner, entry: Running) -> bool:
     try:
-        header = context.conversations.find(owner, entry.conversation).header
+        return wake_waiting(context, owner, entry.conversation)
     except UnknownConversation:
         # Deleted by a process that did not come to the end of it.
         finish_deletion(context.store, owner, entry.conversation)
         return False
-    if header.queued == 0:
-        return False
-    # Who speaks is in the queue; this only says whose conversation it is.
-    actor = Actor(kind="schedule", id="sweep", user=owner.user, role="agent", tenant=owner.tenant)
-    wake_queue(context, owner, entry.conversation, actor)
-    return True
 
 
 def running_turns(context: TurnContext, tenant: str, user: str | None) -> list[tuple[Running, Head]]:
