@@ -8,9 +8,11 @@ from deckhand.domain.cards import SCHEMA, check_manifest, enabled, every_fault, 
 from deckhand.domain.errors import InvalidManifest, InvalidOrder, ProtectedField, UnknownKey, UnknownManifest
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
+from deckhand.operations import manifest_schema
 from deckhand.operations.arguments import Arguments, CardId, ChangedCard, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.schema import HTTP_SCHEMA
 from deckhand.storage.cards import Card, CardState, Change
 
 CARD_BODY = 6 * 1024 * 1024
@@ -22,14 +24,15 @@ WELCOME = "welcome"
 
 
 class NewManifest(Arguments):
-    manifest: dict[str, Any] = Field(description=MANIFEST)
+    manifest: dict[str, Any] = Field(description=MANIFEST, json_schema_extra={HTTP_SCHEMA: manifest_schema.MANIFEST})
 
 
 class Patch(ChangedCard):
     patch: dict[str, Any] = Field(
         description=(
             'A JSON merge patch with "meta" and/or "description": only what changes; null removes, lists replace whole.'
-        )
+        ),
+        json_schema_extra={HTTP_SCHEMA: manifest_schema.PATCH},
     )
 
 

@@ -12,7 +12,9 @@ from deckhand.domain.notifications import MAX_ITEMS, check_item
 from deckhand.domain.slug import slug
 from deckhand.operations.arguments import Arguments, IfMatch
 from deckhand.operations.caller import Caller
+from deckhand.operations.manifest_schema import TRIGGER
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.schema import HTTP_SCHEMA
 from deckhand.storage.cards import Card, Change
 
 ROUTE = "/api/manifests/{card_id}/notifications/{notification_id}"
@@ -28,7 +30,8 @@ class Reminder(Arguments):
         description=(
             '{"type": "daily", "time": "08:00"} or {"type": "weekly", "time": "08:00", "days": ["mon", "thu"]}, '
             "in the person's time."
-        )
+        ),
+        json_schema_extra={HTTP_SCHEMA: TRIGGER},
     )
     privacy: Literal["private", "public"] | None = Field(default=None, description="private (default) hides the text.")
     if_match: IfMatch = None

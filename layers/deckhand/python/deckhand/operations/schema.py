@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+HTTP_SCHEMA = "x-http-schema"
 _DROPPED = {"title", "$defs", "default"}
 
 
@@ -63,4 +64,14 @@ def _plain(node: Any, definitions: dict[str, Any], nullable: bool) -> Any:
 
 
 def _properties(named: dict[str, Any], definitions: dict[str, Any], nullable: bool) -> dict[str, Any]:
-    return {name: _plain(value, definitions, nullable) for name, value in named.items() if not value.get("x-http-only")}
+    return {
+        name: _property(value, definitions, nullable) for name, value in named.items() if not value.get("x-http-only")
+    }
+
+
+def _property(schema: dict[str, Any], definitions: dict[str, Any], nullable: bool) -> Any:
+    """A field may have a closer schema for people's clients, taken as it is."""
+    plain = {name: value for name, value in schema.items() if name != HTTP_SCHEMA}
+    if nullable and HTTP_SCHEMA in schema:
+        return {**schema[HTTP_SCHEMA], "description": schema.get("description", "")}
+    return _plain(plain, definitions, nullable)
