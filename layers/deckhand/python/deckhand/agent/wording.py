@@ -8,10 +8,10 @@ RESUME: dict[CappedBy, str] = {
     "steps": "This took more steps than one turn allows, so I stopped here. Say “keep going” and I will carry on.",
     "deadline": "I stopped here because the time for one turn was over. Say “keep going” and I will carry on.",
     "size": "The answer was cut off because it grew too long. Say “keep going” for the rest.",
-    "early": "The AI service ended this answer early. Say “keep going” and I will try to finish it.",
+    "early": "This answer ended early. Say “keep going” and I will try to finish it.",
 }
 STEP_IDLE = (
-    "The AI service went quiet in the middle of a step, so I stopped waiting. Nothing else changed; please ask again."
+    "The AI service went quiet in the middle of a step, so I stopped waiting. Please ask again, perhaps for less."
 )
 STEP_IDLE_AFTER_TEXT = "The AI service went quiet here, so the answer is not complete."
 EMPTY = "No answer came back this time. Please say it in other words."

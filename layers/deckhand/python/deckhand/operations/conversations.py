@@ -24,7 +24,7 @@ from deckhand.storage.history import History
 ATTEMPTS = 20
 NO_HISTORY = "There is no earlier transcript to take over."
 # A transcript's JSON may be longer than its texts; the texts are measured after parsing.
-TRANSCRIPT_BODY = 2 * MAX_TRANSCRIPT_BYTES
+TRANSCRIPT_BODY = 4 * MAX_TRANSCRIPT_BYTES
 
 
 class Given(BaseModel):
