@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from infra.local.command_error import CommandError
 from infra.local.sse_client import EventReader, MalformedEventError, Message
 
 RECONNECT_SECONDS = 0.5
@@ -21,11 +22,11 @@ SILENCE_SECONDS = 45.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-class ApiError(Exception):
+class ApiError(CommandError):
     """What the server refused, or why it cannot be reached, in one sentence. `code` is the server's, `status` too."""
 
     def __init__(self, sentence: str, code: str = "unreachable", status: int = 0) -> None:
-        super().__init__(" ".join(sentence.split()))
+        super().__init__(sentence)
         self.code, self.status = code, status
 
 

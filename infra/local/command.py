@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from infra.local import chat
-from infra.local.api_client import ApiError
 from infra.local.bench import command as bench
+from infra.local.command_error import CommandError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))
-    except ApiError as failed:
+    except CommandError as failed:
         print(failed, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from deckhand.agent.prompt import Surroundings, segments
 from deckhand.domain.cards import every_fault
 from infra.local.api_client import Api
 from infra.local.bench.bench_stack import BenchStack
-from infra.local.bench.numbers import Measure, measure
+from infra.local.bench.numbers import Measure, at_most, measure
 
 CARDS, ROWS, READ = 60, 20_000, 5_000
 
@@ -20,17 +20,17 @@ def card_measures(stack: BenchStack) -> Iterator[Measure]:
     _make(api, "full", _rows(ROWS))
     _make(api, "read", _rows(READ))
     small, large = _appends(api, "empty"), _appends(api, "full")
-    empty = measure("append a row over HTTP, empty card", "ms", small, "≤ 15 ms")
-    full = measure("append a row over HTTP, 20,000 rows", "ms", large, "≤ 15 ms")
+    empty = measure("append a row over HTTP, empty card", "ms", small, at_most(15))
+    full = measure("append a row over HTTP, 20,000 rows", "ms", large, at_most(15))
     yield from (empty, full)
-    yield measure("ratio of the two", "×", [full.p50 / empty.p50], "≤ 1.3")
-    yield measure("read 5,000 rows", "ms", _calls(api, "/api/manifests/read/data", 10), "≤ 150 ms")
+    yield measure("ratio of the two", "×", [full.p50 / empty.p50], at_most(1.3))
+    yield measure("read 5,000 rows", "ms", _calls(api, "/api/manifests/read/data", 10), at_most(150))
     for number in range(CARDS - 3):
         _make(api, f"card-{number}", _rows(5))
-    yield measure("recent activity over 60 cards", "ms", _calls(api, "/api/activity", 20), "≤ 100 ms")
+    yield measure("recent activity over 60 cards", "ms", _calls(api, "/api/activity", 20), at_most(100))
     api.close()
-    yield measure("prompt for 60 cards", "ms", _prompts(), "≤ 10 ms")
-    yield measure("validate a manifest", "ms", _validations(), "≤ 5 ms")
+    yield measure("prompt for 60 cards", "ms", _prompts(), at_most(10))
+    yield measure("validate a manifest", "ms", _validations(), at_most(5))
 
 
 def _manifest(card: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

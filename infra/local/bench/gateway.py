@@ -5,8 +5,10 @@ The message: `tokens=<count> pause=<milliseconds>`. Run as a process of its own,
 
 import asyncio
 import json
+import os
 import re
 import sys
+import threading
 import time
 from typing import Any
 
@@ -55,13 +57,19 @@ def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
 async def main() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
+    threading.Thread(target=_end_with_input, daemon=True).start()
     async with server:
-        # Ends by itself, should whoever started it be gone.
-        await asyncio.wait_for(server.serve_forever(), 900)
+        await server.serve_forever()
+
+
+def _end_with_input() -> None:
+    """Whoever started this process is gone when its input ends."""
+    sys.stdin.read()
+    os._exit(0)
 
 
 if __name__ == "__main__":
     try:
         asyncio.run(main())
-    except (KeyboardInterrupt, TimeoutError):
+    except KeyboardInterrupt:
         sys.exit(0)

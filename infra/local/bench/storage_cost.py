@@ -20,12 +20,13 @@ from deckhand.domain.conversation import Header, Message
 from deckhand.domain.principal import Principal
 from deckhand.domain.times import iso
 from deckhand.settings import read_settings
-from deckhand.storage.port import Check, Delete, Item, Key, Op, Page, Put, Table, item_bytes
+from deckhand.storage.port import Item, Key, Op, Page, Put, Table, item_bytes
 from deckhand.storage.sqlite import SqliteStore
 from deckhand.turns.chat import TurnWish
 from deckhand.turns.context import Pace, TurnContext
 from deckhand.turns.start import NewTurn, owner_of
-from infra.local.bench.numbers import Measure, measure
+from infra.local.bench.numbers import Measure, Target, at_least, at_most, measure
+from infra.local.bench.processes import CannotMeasureError
 
 PRINCIPAL = Principal(kind="token", id="bench", user="owner", role="agent")
 TOKENS, SECONDS = 1_000, 60.0
@@ -67,10 +68,11 @@ class CountingStore:
         self.read_units += max(1, math.ceil(sum(map(item_bytes, items)) / 4096))
 
     def _units(self, op: Op) -> int:
+        """By the larger of the item as it was and as it becomes; a delete or a check pays for what is there."""
+        before = self.sizes.get(op.key, 1)
         if isinstance(op, Put):
             self.sizes[op.key] = item_bytes(op.item)
-        size = self.sizes.get(op.key, 1) if isinstance(op, Put | Delete | Check) else 1
-        return math.ceil(size / 1024)
+        return math.ceil(max(before, self.sizes.get(op.key, 1)) / 1024)
 
 
 class _Paced:
@@ -90,12 +92,12 @@ class _Paced:
 
 
 def cost_measures(folder: Path, *, quick: bool) -> Iterator[Measure]:
-    yield from _both(folder / "short", tokens=100, seconds=6, target="–")
+    yield from _both(folder / "short", tokens=100, seconds=6)
     if not quick:
-        yield from _both(folder / "long", tokens=TOKENS, seconds=SECONDS, target="0.9 to 1.1")
+        yield from _both(folder / "long", tokens=TOKENS, seconds=SECONDS, targets=(at_least(0.9), at_most(1.1)))
 
 
-def _both(folder: Path, *, tokens: int, seconds: float, target: str) -> Iterator[Measure]:
+def _both(folder: Path, *, tokens: int, seconds: float, targets: tuple[Target, ...] = ()) -> Iterator[Measure]:
     """The same turn behind 2 and behind 200 messages, side by side: time is real here."""
     folder.mkdir()
     with ThreadPoolExecutor(2) as threads:
@@ -103,10 +105,10 @@ def _both(folder: Path, *, tokens: int, seconds: float, target: str) -> Iterator
             lambda count: _cost(folder / str(count), messages=count, tokens=tokens, seconds=seconds), (2, 200)
         )
     turn = f"a turn of {seconds:.0f} s and {tokens:,} tokens"
-    yield measure(f"{turn}: write units", "WU", [small[0]], "≤ 160")
-    yield measure(f"{turn}: read units", "RU", [small[1]], "–")
-    yield measure(f"{turn}: storage operations", "", [small[2]], "–")
-    yield measure(f"{turn}: units behind 200 messages to 2", "×", [sum(full[:2]) / sum(small[:2])], target)
+    yield measure(f"{turn}: write units", "WU", [small[0]], at_most(160))
+    yield measure(f"{turn}: read units", "RU", [small[1]])
+    yield measure(f"{turn}: storage operations", "", [small[2]])
+    yield measure(f"{turn}: units behind 200 messages to 2", "×", [sum(full[:2]) / sum(small[:2])], *targets)
 
 
 def _cost(folder: Path, *, messages: int, tokens: int, seconds: float) -> tuple[float, float, int]:
@@ -127,10 +129,10 @@ def _cost(folder: Path, *, messages: int, tokens: int, seconds: float) -> tuple[
     counting.write_units, counting.read_units, counting.operations = 0, 0, 0
     chats = parts.chats
     if chats is None:
-        raise ValueError("no gateway")
+        raise CannotMeasureError("There is no gateway.")
     started = chats.start(NewTurn(PRINCIPAL, conversation, ["hello"]), TurnWish(messages=[("user", "hello")]))
     if not isinstance(started, tuple):
-        raise ValueError("the turn did not start")
+        raise CannotMeasureError("The turn did not start.")
     asyncio.run(started[1](lambda *_: None))
     store.close()
     return counting.write_units, counting.read_units, counting.operations

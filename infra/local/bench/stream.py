@@ -1,94 +1,131 @@
 """Latency and throughput of streams, as a client on the same machine sees them."""
 
-import statistics
+import contextlib
 import time
 from collections.abc import Iterator
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
+from infra.local.api_client import Api
 from infra.local.bench.bench_stack import BenchStack
-from infra.local.bench.numbers import Measure, measure
+from infra.local.bench.numbers import Measure, at_least, at_most, measure
+from infra.local.bench.processes import CannotMeasureError
 from infra.local.sse_client import Message
 
 EVENTS = 5_000
+AROUND = 3
+"""Events of a turn that are no tokens: `status`, `reply`, `done`."""
+REST_SECONDS = 0.05
+"""Between turns that are to be warm: the last one's process is free again a moment after its `done`."""
+FRESH = 8
+
+
+@dataclass
+class Watched:
+    """A turn as a client got it: milliseconds to the first event, of each token from its making to here, and when each
+    event came (seconds of `perf_counter`, by id).
+    """
+
+    first: float = 0.0
+    delays: list[float] = field(default_factory=list)
+    came: dict[int, float] = field(default_factory=dict)
+    whole: float = 0.0
 
 
 def stream_measures(stack: BenchStack) -> Iterator[Measure]:
-    cold, _ = _turn(stack, 1, 0)
-    yield measure("request → first event, first call of a process", "ms", [cold], "–")
-    warm = [_turn(stack, 1, 0)[0] for _ in range(30)]
-    yield measure("request → first event, warm (turn start)", "ms", warm, "≤ 25 and ≤ 30 ms")
-    paced = [delay for _ in range(3) for delay in _turn(stack, 300, 10)[1]]
-    yield measure("token made → byte at the client, 100 tokens/s", "ms", paced, "p50 ≤ 1.2, p99 ≤ 8 ms")
-    yield measure("tokens through, flat out", "tokens/s", [_rate(stack) for _ in range(5)], "≥ 4,000")
-    yield from _replays(stack)
-    yield measure("reattached while live, behind the first watcher", "ms", _behind(stack), "p95 ≤ 150 ms")
+    with contextlib.closing(stack.api()) as api:
+        yield measure("request → first event, first call of a process", "ms", _first_calls(api))
+        _turn(api, 1, 0)
+        warm = [_turn(api, 1, 0).first for _ in range(40)]
+        yield measure("request → first event, warm (turn start)", "ms", warm, at_most(25), at_most(30, "p95"))
+        paced = [delay for _ in range(3) for delay in _turn(api, 400, 10).delays]
+        name = "token made → byte at the client, 100 tokens/s"
+        yield measure(name, "ms", paced, at_most(1.2), at_most(8, "p99"))
+        rates = [EVENTS / (_turn(api, EVENTS, 0).whole / 1000) for _ in range(7)]
+        yield measure("tokens through, flat out", "tokens/s", rates, at_least(4_000))
+        yield from _replays(api)
+        name = "reattached while live, behind the first watcher"
+        yield measure(name, "ms", _behind(api), at_most(150, "p95"))
 
 
-def _turn(stack: BenchStack, tokens: int, pause_ms: float) -> tuple[float, list[float]]:
-    """Milliseconds to the first event, and of each token from its making to here."""
-    api = stack.api()
-    conversation = api.call("POST", "/api/conversations", {})["conversation"]["id"]
-    began, first, delays = time.perf_counter(), 0.0, list[float]()
-    for message in api.turn(conversation, f"tokens={tokens} pause={pause_ms}"):
-        first = first or (time.perf_counter() - began) * 1000
+def _new_conversation(api: Api) -> str:
+    return str(api.call("POST", "/api/conversations", {})["conversation"]["id"])
+
+
+def _ask(api: Api, conversation: str, tokens: int, pause_ms: float) -> Iterator[Message]:
+    return api.turn(conversation, f"tokens={tokens} pause={pause_ms}")
+
+
+def _watch(events: Iterator[Message], began: float) -> Watched:
+    seen = Watched()
+    for message in events:
+        now = time.perf_counter()
+        seen.first = seen.first or (now - began) * 1000
         if message.event == "token":
-            delays.append((time.time() - float(message.data["text"])) * 1000)
-    api.close()
-    return first, delays
+            seen.delays.append((time.time() - float(message.data["text"])) * 1000)
+        elif message.event == "error":
+            raise CannotMeasureError(f"A turn failed: {message.data['error']}")
+        if message.id is not None:
+            seen.came[message.id] = now
+    seen.whole = (time.perf_counter() - began) * 1000
+    return seen
 
 
-def _rate(stack: BenchStack) -> float:
-    api = stack.api()
-    conversation = api.call("POST", "/api/conversations", {})["conversation"]["id"]
+def _turn(api: Api, tokens: int, pause_ms: float) -> Watched:
+    conversation = _new_conversation(api)
+    time.sleep(REST_SECONDS)
     began = time.perf_counter()
-    count = sum(message.event == "token" for message in api.turn(conversation, f"tokens={EVENTS} pause=0"))
-    api.close()
-    return count / (time.perf_counter() - began)
+    seen = _watch(_ask(api, conversation, tokens, pause_ms), began)
+    if len(seen.delays) != tokens:
+        raise CannotMeasureError(f"{len(seen.delays)} of {tokens} tokens came.")
+    return seen
 
 
-def _replays(stack: BenchStack) -> Iterator[Measure]:
-    api = stack.api()
-    conversation = api.call("POST", "/api/conversations", {})["conversation"]["id"]
-    for _ in api.turn(conversation, f"tokens={EVENTS - 10} pause=0"):
+def _first_calls(api: Api) -> list[float]:
+    """Each turn goes on while the next begins, so that each takes a process that was never called before."""
+    samples = []
+    with contextlib.ExitStack() as open_streams:
+        for _ in range(FRESH):
+            conversation = _new_conversation(api)
+            time.sleep(0.3)  # a spare process is forked when the last one was taken
+            began = time.perf_counter()
+            events = _ask(api, conversation, 10, 500)
+            next(events)
+            samples.append((time.perf_counter() - began) * 1000)
+            open_streams.callback(_drain, events)
+    return samples
+
+
+def _drain(events: Iterator[Message]) -> None:
+    for _ in events:
         pass
-    firsts, wholes = [], []
-    for _ in range(10):
+
+
+def _replays(api: Api) -> Iterator[Measure]:
+    """The turn's end is read from the log too, so it is asked for within the time that it stays readable."""
+    conversation = _new_conversation(api)
+    _drain(_ask(api, conversation, EVENTS - AROUND, 0))
+    seen = []
+    for _ in range(20):
+        time.sleep(REST_SECONDS)
         began = time.perf_counter()
-        events = api.reattach(conversation)
-        next(events)
-        firsts.append((time.perf_counter() - began) * 1000)
-        count = 1 + sum(1 for _ in events)
-        wholes.append((time.perf_counter() - began) * 1000)
-        if count < EVENTS - 10:
-            raise ValueError(f"the replay gave {count} events only")
-    api.close()
-    yield measure("reattach of a 5,000-event turn, first event", "ms", firsts, "≤ 20 ms")
-    yield measure("reattach of a 5,000-event turn, whole", "ms", wholes, "≤ 150 ms")
+        seen.append(_watch(api.reattach(conversation), began))
+        if len(seen[-1].came) != EVENTS:
+            raise CannotMeasureError(f"The replay gave {len(seen[-1].came)} of {EVENTS} events.")
+    name = f"reattach of a {EVENTS:,}-event turn"
+    yield measure(f"{name}, first event", "ms", [one.first for one in seen], at_most(20))
+    yield measure(f"{name}, whole", "ms", [one.whole for one in seen], at_most(150))
 
 
-def _behind(stack: BenchStack) -> list[float]:
-    """By how much a second watcher gets each event later than the first."""
-    api, second = stack.api(), stack.api()
-    conversation = api.call("POST", "/api/conversations", {})["conversation"]["id"]
-    seen: list[dict[int, float]] = [{}, {}]
-
-    def watch(events: Iterator[Message], into: dict[int, float]) -> None:
-        for message in events:
-            if message.id is not None:
-                into[message.id] = time.perf_counter()
-
-    first = api.turn(conversation, "tokens=300 pause=10")
+def _behind(api: Api) -> list[float]:
+    """By how much a second watcher, who came at the first event, gets each later one after the first watcher did."""
+    conversation = _new_conversation(api)
+    first = _ask(api, conversation, 400, 10)
     opening = next(first)
-    seen[0][opening.id or 0] = time.perf_counter()
-    threads = [
-        Thread(target=watch, args=(first, seen[0])),
-        Thread(target=watch, args=(second.reattach(conversation), seen[1])),
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    api.close()
-    second.close()
-    lags = [(seen[1][n] - seen[0][n]) * 1000 for n in seen[0] if n in seen[1]]
-    return lags if statistics.fmean(lags) > 0 else []
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(_watch, first, 0.0)
+        other = threads.submit(_watch, api.reattach(conversation, opening.id or 0), 0.0)
+        came, again = one.result().came, other.result().came
+    if came.keys() != again.keys():
+        raise CannotMeasureError("Two watchers of a turn were told different events.")
+    return [(again[number] - came[number]) * 1000 for number in came]
