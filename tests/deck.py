@@ -31,6 +31,13 @@ def manifest(card: str = "weight", *, data: Any = None, **meta: Any) -> dict[str
     return made if data is None else {**made, "data": data}
 
 
+def event_of(method: str, path: str, body: Any = None, *, raw: bytes | None = None, **more: Any) -> dict[str, Any]:
+    """An event of API Gateway with the agent's token; `body` is sent as JSON, `raw` as it is."""
+    sent = raw if raw is not None else b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
+    given = {"headers": [("authorization", "Bearer agent")], **more}
+    return proxy_event(Request(method, path, path, body=sent, **given), request_id="r", now=MOMENT)
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -112,16 +119,9 @@ class Deck:
         token: str = "agent",  # noqa: S107
     ) -> Answer:
         """`body` is sent as JSON, `raw` as it is."""
-        sent = raw if raw is not None else b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
-        request = Request(
-            method=method,
-            path=path,
-            resource=path,
-            headers=[("authorization", f"Bearer {token}"), *(headers or {}).items()],
-            query=list((query or {}).items()),
-            body=sent,
-        )
-        answer = self.app(proxy_event(request, request_id="r", now=MOMENT), None)
+        named = [("authorization", f"Bearer {token}"), *(headers or {}).items()]
+        event = event_of(method, path, body, raw=raw, headers=named, query=list((query or {}).items()))
+        answer = self.app(event, None)
         headers_ = {name.lower(): values[0] for name, values in answer["multiValueHeaders"].items()}
         return Answer(answer["statusCode"], headers_, answer["body"] or "")
 
@@ -153,9 +153,11 @@ class Deck:
         return [(entry, self.data(entry["id"])) for entry in entries]
 
     def work_off(self) -> None:
-        """Does all queued jobs."""
+        """Drops all rows that jobs were sent for."""
         worker = self.parts.job_worker()
-        while self.queue.jobs:
-            body = self.queue.jobs.pop(0).to_json()
-            event = {"Records": [{"messageId": "1", "body": body, "eventSource": "aws:sqs"}]}
+        jobs, self.queue.jobs = self.queue.jobs, []
+        for job in jobs:
+            if job.kind != "drop_rows":
+                continue
+            event = {"Records": [{"messageId": "1", "body": job.to_json(), "eventSource": "aws:sqs"}]}
             assert worker(event, None) == {"batchItemFailures": []}
