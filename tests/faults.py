@@ -28,7 +28,7 @@ from deckhand.turns.context import Pace, TurnContext
 from deckhand.turns.idempotency import Claim, Claimed
 from deckhand.turns.replay import attach, replay
 from deckhand.turns.start import NewTurn, Turn, owner_of
-from tests.fakes import FakeGateway, FakeQueue, FakeTools, Script
+from tests.fakes import FakeGateway, FakeQueue, FakeTools, Gate, Script, until
 from tests.stores import Clock
 
 Point = Literal[
@@ -334,3 +334,14 @@ class Running:
     @property
     def text(self) -> str:
         return "".join(n.event.data["text"] for n in self.told if n.event.name == "token")
+
+
+class Until(Gate):
+    """The model waits for a state, or for the end of its process."""
+
+    def __init__(self, process: Process, state: Callable[[], bool]) -> None:
+        super().__init__()
+        self._store, self._state = process.store, state
+
+    async def passing(self) -> None:
+        await until(lambda: self._store.killed or self._state())

@@ -3,7 +3,6 @@ conversation works on.
 """
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -15,7 +14,7 @@ from deckhand.storage.turns import Numbered
 from deckhand.turns.idempotency import Claimed
 from deckhand.turns.sweep import sweep
 from tests.fakes import Gate, asks, call, says, until
-from tests.faults import Killed, Kind, Point, Process, Running, World
+from tests.faults import Killed, Kind, Point, Process, Running, Until, World
 from tests.invariants import check_ended, check_invariants, log_ids
 
 FIRST, SECOND = "Note it, please.", "And now?"
@@ -23,17 +22,6 @@ REPLIES = ["Let me see. ", "It is noted.", "Still here."]
 WRITES: list[Point] = ["start", "flush", "exchange", "renew", "finish"]
 READS: list[Point] = ["find", "look", "history"]
 KINDS: list[Kind] = ["fail", "fail for a while", "late", "delay", "kill before", "kill after", "clock"]
-
-
-class Until(Gate):
-    """The model waits for a state, or for the end of its process."""
-
-    def __init__(self, process: Process, state: Callable[[], bool]) -> None:
-        super().__init__()
-        self._store, self._state = process.store, state
-
-    async def passing(self) -> None:
-        await until(lambda: self._store.killed or self._state())
 
 
 def logged(process: Process, text: str) -> Until:
