@@ -14,6 +14,9 @@ from typing import Any
 from deckhand.domain.events import Event
 from deckhand.edge.sse import HEARTBEAT_S, OPENING, PING, frame
 
+# A long replay goes out while it is read, not when all of it is.
+CHUNK_BYTES = 8 * 1024
+
 Told = tuple[int | None, Event]
 Publish = Callable[[int | None, Event], None]
 
@@ -68,7 +71,7 @@ class Live:
                         ended = True
                         break
                     chunk += frame(item[1], item[0])
-                    if self._told.empty():
+                    if len(chunk) >= CHUNK_BYTES or self._told.empty():
                         break
                     item = self._told.get()
                 if chunk:
