@@ -125,6 +125,6 @@ def test_no_generated_request_makes_a_route_fail(case: Case, product: Product) -
 @pytest.mark.deploy
 @pytest.mark.timeout(240)
 @SCHEMA.parametrize()
-@hypothesis.settings(SETTINGS, max_examples=200)
+@hypothesis.settings(SETTINGS, max_examples=100)
 def test_no_generated_request_of_many_makes_a_route_fail(case: Case, product: Product) -> None:
     check(product, case)

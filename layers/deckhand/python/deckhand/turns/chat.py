@@ -229,6 +229,7 @@ class Chats:
         for card in caller.cards.all():
             meta = card.manifest["meta"]
             label = f"{meta['emoji']} {meta['label']}" if isinstance(meta.get("emoji"), str) else str(meta["label"])
+            label = first_line(label, 120)
             cards.append((card.id, label, first_line(card.manifest.get("description", ""), 120)))
             if card.id == wish.viewed_card:
                 focus = (card.id, label)
