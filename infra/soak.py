@@ -164,8 +164,8 @@ class Talker:
             if message.id is not None and message.id <= last and message.event != "reset":
                 self._ledger.faults.append(f"{conversation}: id {message.id} behind {last}")
             last, ended = message.id or last, message.event == "done"
-            if message.event == "reply" and not message.data["reply"].endswith(text):
-                self._ledger.faults.append(f"{conversation}: a reply to something else")
+            if message.event == "reply":
+                self._check_reply(conversation, text, str(message.data["reply"]))
             if n == patience and action == "stop":
                 api.stop(conversation)
             if n == patience and action == "cut":
@@ -174,6 +174,14 @@ class Talker:
             for _ in api.reattach(conversation, after=last):
                 if self._dice.random() < 0.1:
                     break
+
+    def _check_reply(self, conversation: str, text: str, reply: str) -> None:
+        """To this text or, when its turn was lost and the client came back too late, to others of the conversation."""
+        answered = reply.removeprefix(Model.reply("")).split("\n\n")
+        if text not in answered:
+            self._ledger.count("told of a later turn")
+        if not set(answered) <= self._ledger.sent[conversation].keys():
+            self._ledger.faults.append(f"{conversation}: a reply to something else")
 
 
 def soak(minutes: float, talkers: int, seed: int) -> int:

@@ -52,6 +52,10 @@ class Laptop:
         self.url, self.token = told[1], told[2]
         return self
 
+    @property
+    def is_running(self) -> bool:
+        return self._started is not None and self._started.poll() is None
+
     @contextmanager
     def api(self) -> Iterator[Api]:
         api = Api(self.url, self.token)

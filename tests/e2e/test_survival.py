@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from deckhand.storage.conversations import Owner
 from deckhand.storage.sqlite import SqliteStore
 from infra.local.api_client import Api, ApiError
 from infra.local.sse_client import Message
-from tests.invariants import check_invariants
+from tests.invariants import check_invariants, log_ids
 from tests.laptop import Laptop, until
 from tests.scripted_gateway import DONE, Gate, Reply, ScriptedGateway, delta, text_reply
 
@@ -63,13 +62,19 @@ def laptop(tmp_path_factory: pytest.TempPathFactory, gateway: ScriptedGateway) -
         made.end()
 
 
-@pytest.fixture
-def own_laptop(tmp_path: Path, gateway: ScriptedGateway) -> Iterator[Laptop]:
-    made = Laptop(tmp_path, gateway.url)
+@pytest.fixture(scope="module")
+def steady_laptop(tmp_path_factory: pytest.TempPathFactory, gateway: ScriptedGateway) -> Iterator[Laptop]:
+    made = Laptop(tmp_path_factory.mktemp("steady"), gateway.url)
     try:
-        yield made.start()
+        yield made
     finally:
         made.end()
+
+
+@pytest.fixture
+def own_laptop(steady_laptop: Laptop) -> Laptop:
+    """With leases as they are; running, whatever the test before did to it."""
+    return steady_laptop if steady_laptop.is_running else steady_laptop.start()
 
 
 def create(api: Api) -> str:
@@ -104,9 +109,9 @@ class Watching:
     def until_stored(self) -> None:
         """Until the text so far is in the log, too: what is not is gone with its process."""
         until(lambda: any(message.event == "token" for message in self.told))
-        batch = "SELECT count(*) FROM items WHERE pk = ? AND sk LIKE 'e#%' AND body LIKE '%you said%'"
-        with closing(sqlite3.connect(self._laptop.data / "deckhand.sqlite3")) as connection:
-            until(lambda: connection.execute(batch, (f"main#conv#{self._wanted[0]}",)).fetchone()[0])
+        shown = self.told[-1].id
+        with closing(SqliteStore(self._laptop.data / "deckhand.sqlite3", now=time.time)) as store:
+            until(lambda: shown in log_ids(store, OWNER, self._wanted[0]))
 
     def result(self) -> list[Message]:
         self._thread.join(60)
@@ -202,7 +207,7 @@ def test_a_stack_that_is_killed_and_started_again_works_on_at_once(own_laptop: L
     own_laptop.kill()
     own_laptop.start()
     with own_laptop.api() as api:
-        assert api.call("GET", "/api/chat/turns") == {"turns": []}
+        assert api.call("GET", "/api/chat/turns") == {"turns": []}, "closed at the start, before their leases"
         assert reply_of(list(api.turn(conversation, "again"))) == "you said again"
         said = [message["content"] for message in messages(api, conversation)]
         assert said == ["before", "you said before", "hold d", "you said ", "again", "you said again"]
@@ -241,7 +246,8 @@ def test_a_turn_that_does_not_end_in_time_is_closed_as_lost_by_a_clean_end(own_l
     own_laptop.process.terminate()
     assert own_laptop.process.wait(30) == 0
     with closing(sqlite3.connect(own_laptop.data / "deckhand.sqlite3")) as connection:
-        (head,) = connection.execute("SELECT body FROM items WHERE sk = 'head'").fetchone()
+        pk = f"main#conv#{conversation}"
+        (head,) = connection.execute("SELECT body FROM items WHERE pk = ? AND sk = 'head'", (pk,)).fetchone()
     assert json.loads(head)["status"] == "failed"
     assert _stored(own_laptop, conversation) == ["hold h", "you said "]
     check(own_laptop, conversation, ["hold h"])

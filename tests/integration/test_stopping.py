@@ -115,6 +115,24 @@ def test_a_stop_that_names_another_turn_is_told_that_none_runs(
     assert stream.names()[-1] == "done"
 
 
+# -- what is refused before the first byte
+
+
+def test_case_51_a_refusals_are_plain_json_with_their_status_for_streams_too(
+    door: FrontDoor, scripted_gateway: ScriptedGateway
+) -> None:
+    scripted_gateway.queue(Reply(end="hold"))
+    conversation = door.conversation()
+    _, stream = door.chat(conversation, "Go.", stream=True)
+    status, body = door.chat(conversation, "More.", stream=True)
+    assert (status, body["code"]) == (409, "turn_running")
+    assert door.chat("unknown", "Hello?", stream=True)[1]["code"] == "unknown_conversation"
+    assert door.chat(conversation, " ", stream=True)[1]["code"] == "invalid_messages"
+    door.ask("DELETE", f"/api/chat/turn/{conversation}?turnId={body['turnId']}")
+    assert stream.names()[-1] == "done"
+    assert len(door.messages(conversation)) == 1
+
+
 # -- Idempotency-Key
 
 
