@@ -52,7 +52,7 @@ Point = Literal[
     "clean",
     "other",
 ]
-Kind = Literal["fail", "fail for a while", "late", "delay", "kill before", "kill after", "clock"]
+Kind = Literal["fail", "fail for a while", "late", "late for a while", "delay", "kill before", "kill after", "clock"]
 
 Hook = Callable[[], None]
 QUICK = Pace(flush_first=0.002, flush_grown=0.002, poll_first=0.002, poll_grown=0.004, watch=0.002)
@@ -90,7 +90,7 @@ class FaultyStore:
 
     def arm(self, point: Point, kind: Kind | None = None, *, hook: Hook | None = None, skip: int = 0) -> None:
         fault = Fault(point, kind, hook, skip)
-        if fault.kind == "fail for a while":
+        if fault.kind in ("fail for a while", "late for a while"):
             fault.left = A_WHILE
         self._faults.append(fault)
 
@@ -138,7 +138,7 @@ class FaultyStore:
         if kind == "clock":
             self._clock.time += LEASE_S + 1
         result = call()
-        if kind == "late":
+        if kind in ("late", "late for a while"):
             raise StorageUnavailable()
         if kind == "kill after":
             self.killed = True

@@ -21,7 +21,16 @@ FIRST, SECOND = "Note it, please.", "And now?"
 REPLIES = ["Let me see. ", "It is noted.", "Still here."]
 WRITES: list[Point] = ["start", "flush", "exchange", "renew", "finish"]
 READS: list[Point] = ["find", "look", "history"]
-KINDS: list[Kind] = ["fail", "fail for a while", "late", "delay", "kill before", "kill after", "clock"]
+KINDS: list[Kind] = [
+    "fail",
+    "fail for a while",
+    "late",
+    "late for a while",
+    "delay",
+    "kill before",
+    "kill after",
+    "clock",
+]
 
 
 def logged(process: Process, text: str) -> Until:
