@@ -5,6 +5,7 @@ import difflib
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -30,6 +31,11 @@ class OperationTools:
         self._caller = caller
 
     def definitions(self) -> list[dict[str, Any]]:
+        return self._definitions
+
+    @cached_property
+    def _definitions(self) -> list[dict[str, Any]]:
+        """Made once a turn: every step asks for them, on the thread that carries the stream."""
         return [
             {
                 "type": "function",

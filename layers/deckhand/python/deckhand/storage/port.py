@@ -19,7 +19,6 @@ ITEM_BYTES = 400 * 1024
 KEY_BYTES = {"pk": 2048, "sk": 1024}
 TRANSACTION_OPS = 100
 TRANSACTION_BYTES = 4 * 1024 * 1024
-PAGE_BYTES = 1024 * 1024
 # Attribute names and the numbers beside the body: pk, sk, version, expires, write token.
 OVERHEAD_BYTES = 128
 
