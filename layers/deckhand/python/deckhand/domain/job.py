@@ -1,28 +1,29 @@
 """Work that is done behind a request: what a job is."""
 
+from dataclasses import asdict
 from typing import Literal
 
 from deckhand.domain.model import Model
-from deckhand.domain.principal import Principal
+from deckhand.domain.principal import Kind, Principal, Role
 
 
 class Actor(Model):
-    """A principal as it travels."""
+    """A principal as it travels, with whatever narrows it."""
 
-    kind: Literal["user", "token", "service", "schedule"]
+    kind: Kind
     id: str
     user: str
-    role: str
+    role: Role
     tenant: str
+    operations: frozenset[str] | None = None
+    cards: frozenset[str] | None = None
 
     @classmethod
     def of(cls, principal: Principal) -> "Actor":
-        return cls(
-            kind=principal.kind, id=principal.id, user=principal.user, role=principal.role, tenant=principal.tenant
-        )
+        return cls(**asdict(principal))
 
     def principal(self) -> Principal:
-        return Principal(self.kind, self.id, self.user, self.role, self.tenant)
+        return Principal(**dict(self))
 
 
 class Job(Model):

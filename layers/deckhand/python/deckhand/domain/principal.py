@@ -4,20 +4,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["user", "token", "service", "schedule"]
+Role = Literal["owner", "editor", "viewer", "agent", "operator"]
 Channel = Literal["api", "chat", "direct", "mcp", "schedule", "bus"]
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """`id` names who acts, `user` whose conversations and settings they see, `tenant` whose deployment it is (never
-    from the request).
+    from the request). `operations` and `cards` are what a scoped token is narrowed to, None where it is not.
     """
 
     kind: Kind
     id: str
     user: str
-    role: str
+    role: Role
     tenant: str = "main"
+    operations: frozenset[str] | None = None
+    cards: frozenset[str] | None = None
 
     @property
     def name(self) -> str:

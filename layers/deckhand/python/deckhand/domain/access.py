@@ -1,0 +1,37 @@
+"""May they do it? The question that is asked before every operation, and its answer."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from deckhand.domain.principal import Channel, Principal
+
+Verdict = Literal["allow", "confirm", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`operation` is asked for by `principal` through `channel`; `card` is the one it is about, where it is about one.
+    `confirmed` says that a person has agreed to this very call.
+    """
+
+    principal: Principal
+    operation: str
+    channel: Channel
+    mutates: bool
+    destructive: bool
+    confirmed: bool = False
+    card: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`confirm`: only once a person has agreed. `policies` names what decided."""
+
+    verdict: Verdict
+    policies: tuple[str, ...] = ()
+
+
+class Policy(Protocol):
+    """Decides. Never raises for a question: what cannot be decided is denied."""
+
+    def decide(self, access: Access) -> Decision: ...
