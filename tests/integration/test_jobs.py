@@ -11,8 +11,10 @@ import pytest
 from moto import mock_aws
 
 from deckhand.agent.title import clean_title
+from deckhand.bootstrap import Parts
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.job import Actor, Job
+from deckhand.settings import read_settings
 from deckhand.storage.queue import JobQueue
 from deckhand.storage.sqlite_queue import MAX_TRIES, RETRY_S, VISIBILITY_S, Delivery, SqliteQueue
 from deckhand.storage.sqs import SqsQueue
@@ -268,3 +270,9 @@ def test_a_batch_that_fails_whole_names_every_record(door: FrontDoor, scripted_g
 def test_a_title_keeps_its_own_language_and_marks() -> None:
     assert clean_title("Título: «Té verde»") == "Té verde"
     assert clean_title("## C++ & C#") == "C++ & C#"
+
+
+def test_a_push_needs_no_gateway(tmp_path: Path) -> None:
+    parts = Parts(read_settings({"DECKHAND_SQLITE": str(tmp_path / "deckhand.sqlite3")}))
+    push = Job(kind="push", actor=ACTOR, due="2027-01-15T08:00Z", reminders=("weight#am",), fire="f1")
+    assert parts.job_worker()(records(push.to_json()), None) == {"batchItemFailures": []}

@@ -28,11 +28,17 @@ class Actor(Model):
 
 class Job(Model):
     """`title`: make a title for the conversation. `queued_turn`: answer the messages that queued in it. `drop_rows`:
-    remove a generation of a card's rows that nobody sees any more. All may be done twice without harm.
+    remove a generation of a card's rows that nobody sees any more. `push`: show the actor's user the reminders (each
+    `card#item`) whose time `due` was, an instant of UTC; `late` when it is well past. `fire` names that push: it is the
+    same whenever the job comes again, and no two pushes share it. All may be done twice without harm.
     """
 
-    kind: Literal["title", "queued_turn", "drop_rows"]
+    kind: Literal["title", "queued_turn", "drop_rows", "push"]
     actor: Actor
     conversation: str = ""
     card: str = ""
     generation: str = ""
+    due: str = ""
+    reminders: tuple[str, ...] = ()
+    late: bool = False
+    fire: str = ""

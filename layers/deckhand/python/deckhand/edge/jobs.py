@@ -23,6 +23,8 @@ from deckhand.turns.titles import make_title
 logger = Logger(child=True)
 
 FINISH_MARGIN_S = 10.0
+ASKING = ("title", "queued_turn")
+"""The kinds of job that ask a model."""
 
 
 class JobWorker:
@@ -38,6 +40,7 @@ class JobWorker:
             "title": self._title,
             "queued_turn": self._queued_turn,
             "drop_rows": self._drop_rows,
+            "push": self._push,
         }
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> Any:
@@ -57,13 +60,16 @@ class JobWorker:
 
     def _handle(self, record: SQSRecord, left: float | None) -> None:
         job = Job.model_validate_json(record.body)
-        if job.kind != "drop_rows" and (self._gateway is None or self._chats is None):
+        if job.kind in ASKING and (self._gateway is None or self._chats is None):
             logger.warning("job dropped: no gateway is configured", kind=job.kind)
             return
         self._kinds[job.kind](job, left)
 
     def _drop_rows(self, job: Job, _: float | None) -> None:
         Cards(self._context.store, job.actor.tenant).drop_generation(job.card, job.generation)
+
+    def _push(self, job: Job, _: float | None) -> None:
+        logger.info("push dropped: nothing delivers it yet", reminders=len(job.reminders), late=job.late)
 
     def _title(self, job: Job, _: float | None) -> None:
         if self._gateway is not None:
