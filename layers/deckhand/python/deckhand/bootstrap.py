@@ -23,6 +23,7 @@ from deckhand.edge.direct import DirectChat
 from deckhand.edge.live import EventLoopThread
 from deckhand.edge.operation_routes import routes
 from deckhand.edge.public import public_routes
+from deckhand.edge.rate import RateLimit
 from deckhand.edge.request import Request
 from deckhand.edge.secrets import resolve
 from deckhand.edge.telemetry import Telemetry
@@ -32,6 +33,7 @@ from deckhand.operations.registry import Operation
 from deckhand.settings import Settings, read_settings
 from deckhand.storage.port import ItemStore, Table
 from deckhand.storage.queue import JobQueue
+from deckhand.storage.rates import Rates
 from deckhand.storage.reports import BucketReports, FolderReports, Reports
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
@@ -148,8 +150,16 @@ class Parts:
         """Made anew each time: a secret in the Parameter Store may change."""
         return Authenticator(_secret(self.settings.agent_api_token), _secret(self.settings.deckhand_admin_token))
 
+    @cached_property
+    def rate(self) -> RateLimit:
+        rates = Rates(self.store, now=time.time, new_id=new_id)
+        return RateLimit(rates, self.settings.deckhand_rate_per_minute)
+
     def authenticate(self, request: Request) -> Principal:
-        return self.authenticator.principal(request)
+        return self.rate.admit(self.authenticator.principal(request))
+
+    def operator(self, request: Request) -> Principal:
+        return self.rate.admit(self.authenticator.operator(request))
 
     def chat_app(self) -> App:
         settings = self.settings
@@ -165,6 +175,7 @@ class Parts:
             thread=thread,
             secret=lambda: _secret(settings.chat_api_token),
             limit=settings.chat_max_concurrent,
+            admit=self.rate.admit,
         )
         chat = ChatRoutes(
             context=self.turns,
@@ -192,7 +203,7 @@ class Parts:
         return routes(
             [operation for operation in REGISTRY.all() if operation.run.__module__ in modules],
             authenticate=self.authenticate,
-            admin=lambda request: self.authenticator.operator(request),
+            admin=self.operator,
             caller=lambda principal: self.caller(principal, "api"),
         )
 

@@ -40,6 +40,7 @@ class Settings(BaseModel):
     chat_api_token: SecretStr | None = None
     chat_max_concurrent: int = 1
     deckhand_admin_token: SecretStr | None = None
+    deckhand_rate_per_minute: int = Field(default=0, ge=0)
     reports_bucket: str = ""
     s3_endpoint: str | None = None
     deckhand_reports: str | None = None

@@ -15,6 +15,7 @@
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
+    ├── RateLimited               too many requests; says when to come again
     ├── AnswerTooLarge            read it in parts
     ├── ChatDisabled, ProviderFailed   the direct form of chat
     └── StorageError              ConditionFailed, ItemTooLarge, StorageUnavailable
@@ -257,6 +258,17 @@ class DuplicateId(Conflict):
 class NotAList(Conflict):
     code = "not_a_list"
     sentence = "The card's data is not a list of rows."
+
+
+class RateLimited(DeckhandError):
+    """`retry_after` are the seconds to wait, at least 1."""
+
+    code = "rate_limited"
+    sentence = "Too many requests; try again shortly."
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(retryAfter=retry_after)
+        self.retry_after = retry_after
 
 
 class AnswerTooLarge(DeckhandError):

@@ -4,7 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
-from deckhand.domain.errors import DeckhandError
+from deckhand.domain.errors import DeckhandError, RateLimited
 from deckhand.domain.json_text import dumps
 from deckhand.edge import sse
 from deckhand.edge.errors import error_status
@@ -21,7 +21,8 @@ def json_answer(status: int, body: Any, headers: dict[str, Any] | None = None) -
 
 
 def error_answer(error: DeckhandError) -> "Response[str]":
-    return json_answer(error_status(error), error.as_body())
+    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else {}
+    return json_answer(error_status(error), error.as_body(), headers)
 
 
 def no_content() -> "Response[str]":

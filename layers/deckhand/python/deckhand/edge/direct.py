@@ -52,8 +52,9 @@ class DirectChat:
         thread: EventLoopThread,
         secret: Callable[[], str | None],
         limit: int,
+        admit: Callable[[Principal], Principal],
     ) -> None:
-        self._context, self._chats, self._thread = context, chats, thread
+        self._context, self._chats, self._thread, self._admit = context, chats, thread, admit
         self._secret, self._limit = secret, limit
 
     def wanted(self, request: Request) -> bool:
@@ -74,6 +75,7 @@ class DirectChat:
         given = request.headers.get(HEADER, "")
         if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode()):
             raise Unauthenticated()
+        self._admit(SERVICE)
         message, session = self._body(request)
         if self._chats is None:
             raise ProviderFailed()

@@ -47,6 +47,7 @@ STATUS: dict[str, int] = {
     "not_a_list": 409,
     "context_full": 422,
     "allowance_used_up": 429,
+    "rate_limited": 429,
     "gateway_failed": 502,
     "gateway_unreadable": 500,
     "gateway_timeout": 504,
