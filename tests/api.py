@@ -12,6 +12,7 @@ from unittest.mock import patch
 from deckhand import bootstrap
 from deckhand.bootstrap import Parts
 from deckhand.domain.principal import Principal
+from deckhand.edge.app import App
 from deckhand.edge.live import EventLoopThread
 from deckhand.edge.request import Request as EdgeRequest
 from deckhand.settings import read_settings
@@ -23,6 +24,9 @@ from tests.front_door import Frame, Stream
 MOMENT = datetime(2026, 4, 20, tzinfo=UTC)
 ANN = Principal(kind="user", id="ann", user="ann", role="owner")
 BOB = Principal(kind="user", id="bob", user="bob", role="owner")
+EVE = Principal(kind="user", id="eve", user="eve", role="editor")
+VIC = Principal(kind="user", id="vic", user="vic", role="viewer")
+PEOPLE = (ANN, BOB, EVE, VIC)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ async def _others() -> None:
 
 
 class Api:
-    """`gateway` None: none is configured. The bearer token `bob` is another person's; `ann` is the default."""
+    """`gateway` None: none is configured. The bearer tokens `bob`, `eve` (an editor) and `vic` (a viewer) are other
+    people's; `ann` is the default.
+    """
 
     def __init__(self, store: ItemStore, *scripts: Script, configured: bool = True, **settings: str) -> None:
         environment = {
@@ -75,7 +81,7 @@ class Api:
         self.gateway = FakeGateway(*scripts)
         self.queue = FakeQueue()
         known: Callable[[EdgeRequest], Principal] = self.parts.authenticate
-        people = {"Bearer ann": ANN, "Bearer bob": BOB}
+        people = {f"Bearer {person.id}": person for person in PEOPLE}
         self.parts.__dict__.update(
             gateway=self.gateway if configured else None,
             jobs=self.queue,
@@ -85,6 +91,7 @@ class Api:
         with patch.object(bootstrap, "EventLoopThread", return_value=self._thread):
             self._chat = self.parts.chat_app()
         self._conversations = self.parts.conversations_app()
+        self._identity = self.parts.identity_app()
 
     def close(self) -> None:
         """Waits for the turns, ends the thread that runs them, and fails on scripts that were not used."""
@@ -118,10 +125,15 @@ class Api:
             body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
         )
         event = proxy_event(request, request_id="request-1", now=MOMENT)
-        chat = url.startswith("/api/chat") and url != "/api/chat/history"
-        answer = (self._chat if chat else self._conversations)(event, None)
+        answer = self._app(url)(event, None)
         found = {name.lower(): values[0] for name, values in answer["multiValueHeaders"].items()}
         return Answer(answer["statusCode"], found, answer["body"])
+
+    def _app(self, url: str) -> App:
+        if url.startswith("/api/chat") and url != "/api/chat/history":
+            return self._chat
+        identity = {path.partition("{")[0].rstrip("/") for path in self._identity.paths}
+        return self._identity if any(url.startswith(path) for path in identity) else self._conversations
 
     def conversation(self, **given: Any) -> str:
         made: str = self("POST", "/api/conversations", given).body["conversation"]["id"]

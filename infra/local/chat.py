@@ -2,27 +2,19 @@
 
 import argparse
 import contextlib
-import os
 import sys
-from pathlib import Path
 
 from infra.local.api_client import Api, ApiError
 from infra.local.dialogue import Dialogue
+from infra.local.server_address import add_server_arguments, find_token
 
-ROOT = Path(__file__).resolve().parents[2]
 INTERRUPTED = 130
 HELP = "/new starts a conversation, /list shows all, /open N opens one, /quit leaves. Ctrl-C stops an answer."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", help="one message: its answer is printed, then it ends")
-    parser.add_argument(
-        "--url",
-        default=os.environ.get("DECKHAND_URL") or "http://127.0.0.1:8787",
-        help="default: DECKHAND_URL, or http://127.0.0.1:8787",
-    )
-    parser.add_argument("--token", help="default: DECKHAND_TOKEN, AGENT_API_TOKEN, or the data folder's")
-    parser.add_argument("--data", type=Path, default=ROOT / ".deckhand", help="the laptop stack's data folder")
+    add_server_arguments(parser)
     parser.add_argument(
         "--continue",
         dest="resume",
@@ -49,16 +41,6 @@ def run(options: argparse.Namespace) -> int:
         if options.resume is not None:
             dialogue.resume()
         return converse(dialogue)
-
-
-def find_token(given: str | None, data: Path) -> str:
-    """From the command line, the environment, or the laptop stack's folder. Raises ApiError."""
-    for value in (given, os.environ.get("DECKHAND_TOKEN"), os.environ.get("AGENT_API_TOKEN")):
-        if value:
-            return value
-    with contextlib.suppress(OSError, ValueError):
-        return (data / "token").read_text(encoding="ascii").strip()
-    raise ApiError("No token: give --token, set DECKHAND_TOKEN, or start the stack once.", "no_token")
 
 
 def converse(dialogue: Dialogue) -> int:

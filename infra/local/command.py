@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from infra.local import chat
+from infra.local import chat, tokens
 from infra.local.bench import command as bench
 from infra.local.command_error import CommandError
 
@@ -15,6 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, module, text in (
         ("chat", chat, "a conversation in the terminal, or one message"),
+        ("tokens", tokens, "make, list and revoke the tokens of programs and devices"),
         ("bench", bench, "measure latency, throughput and storage cost on this machine"),
     ):
         command = commands.add_parser(name, help=text, description=module.__doc__)

@@ -1,7 +1,6 @@
 """The folder that holds everything the laptop stack keeps: database, token, logs. Only its owner may read it."""
 
 import os
-import secrets
 from pathlib import Path
 
 from infra.local.template import Function
@@ -17,23 +16,24 @@ class DataFolder:
         self._logs = self.path / "logs"
         self._logs.mkdir(mode=0o700, exist_ok=True)
 
-    def token(self) -> str:
-        """The API token: made once, then the same on every start."""
-        file = self.path / "token"
+    def token(self) -> str | None:
+        """The token that was kept on an earlier start."""
         try:
-            kept = file.read_text(encoding="ascii").strip()
+            return self._token.read_text(encoding="ascii").strip() or None
         except FileNotFoundError:
-            kept = ""
-        if not kept:
-            kept = secrets.token_urlsafe(32)
-            draft = file.with_suffix(".new")
-            draft.unlink(missing_ok=True)
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="ascii") as out:
-                out.write(kept + "\n")
-            draft.replace(file)
-        file.chmod(0o600)
-        return kept
+            return None
+
+    def keep_token(self, token: str) -> None:
+        draft = self._token.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as out:
+            out.write(token + "\n")
+        draft.replace(self._token)
+
+    @property
+    def _token(self) -> Path:
+        return self.path / "token"
 
     def log_of(self, function: Function) -> Path:
         return self._logs / f"{function.name}.log"

@@ -26,6 +26,7 @@ from infra.local.environment import function_environment, wants_demo
 from infra.local.front import front
 from infra.local.intrinsics import TemplateError
 from infra.local.journal import write_journal
+from infra.local.owner_token import owner_token
 from infra.local.pool import Pool
 from infra.local.spawner import Program, StartError
 from infra.local.template import Function, read_template
@@ -142,12 +143,12 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
         data = DataFolder(folder)
         files.enter_context(sole_user(data.database))
         write_journal(None if verbose else data.own_log)
-        token = environ.get("AGENT_API_TOKEN") or data.token()
+        token = owner_token(data)
         async with running_demo(wants_demo(environ)) as demo_url:
             programs = [
                 Program(
                     function,
-                    function_environment(function, environ, token=token, data=data.path, demo_url=demo_url),
+                    function_environment(function, environ, data=data.path, demo_url=demo_url),
                     log=_log(function, data, files, verbose=verbose),
                     preloads=PRELOADS if function.streams or function.queue else (),
                 )

@@ -33,7 +33,12 @@ class Product:
         self.deck = Deck(folder, store, {"CHAT_API_TOKEN": "direct"})
         parts = self.deck.parts
         self.calls = 0
-        self.apps: list[App] = [parts.manifests_app(), parts.conversations_app(), parts.chat_app()]
+        self.apps: list[App] = [
+            parts.manifests_app(),
+            parts.conversations_app(),
+            parts.identity_app(),
+            parts.chat_app(),
+        ]
 
     def __call__(self, method: str, path: str, raw: bytes, headers: Any, query: Any) -> dict[str, Any]:
         """By the app that knows the path; by the first, which says 404, when none does."""

@@ -16,8 +16,11 @@ TABLES_OF = {
     "ChatFunction": {"DeckTable", "TurnsTable"},
     "ConversationsFunction": {"DeckTable", "TurnsTable"},
     "ManifestsFunction": {"DeckTable"},
+    "IdentityFunction": {"DeckTable", "IdentityTable"},
     "JobsFunction": {"DeckTable", "TurnsTable"},
 }
+LOOKED_UP_BY = {"ChatFunction", "ConversationsFunction", "ManifestsFunction"}
+"""They ask who is calling, so they may look up one credential at a time; only identity may list or change any."""
 GATEWAY_WAITS_S = 29
 SECRETS = {
     "ChatApiKeyParameter": "/deckhand/key",
@@ -29,6 +32,7 @@ SECRETS_OF = {
     "ChatFunction": {"ChatApiKeyParameter", "ChatApiTokenParameter", "AgentApiTokenParameter"},
     "ConversationsFunction": {"AgentApiTokenParameter"},
     "ManifestsFunction": {"AgentApiTokenParameter", "AdminTokenParameter"},
+    "IdentityFunction": {"AgentApiTokenParameter"},
     "JobsFunction": {"ChatApiKeyParameter"},
 }
 
@@ -139,6 +143,7 @@ def test_chat_starts_through_the_wrapper_that_streams_and_the_others_do_not(reso
         "ChatFunction": ("/opt/stream-wrapper", "stream"),
         "ConversationsFunction": (None, None),
         "ManifestsFunction": (None, None),
+        "IdentityFunction": (None, None),
         "JobsFunction": (None, None),
     }
 
@@ -207,8 +212,22 @@ def test_a_function_reaches_only_its_tables_and_only_by_items(resources: Resourc
         (set(listed(statement["Action"])), {named(resource) for resource in listed(statement["Resource"])})
         for statement in statements_of(resources, function)
         if any(action.startswith("dynamodb:") for action in listed(statement["Action"]))
+        and "Condition" not in statement
     ]
     assert allowed == [(ITEM_ACTIONS, TABLES_OF[function])]
+
+
+@pytest.mark.parametrize("function", list(TABLES_OF))
+def test_credentials_are_looked_up_one_by_one_and_listed_by_identity_only(resources: Resources, function: str) -> None:
+    conditional = [statement for statement in statements_of(resources, function) if "Condition" in statement]
+    reaches = [
+        (listed(statement["Action"]), [named(resource) for resource in listed(statement["Resource"])])
+        for statement in conditional
+    ]
+    assert reaches == ([(["dynamodb:GetItem"], ["IdentityTable"])] if function in LOOKED_UP_BY else [])
+    for statement in conditional:
+        keys = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+        assert set(keys) == {"token#*", "session#*", "configured"}
 
 
 @pytest.mark.parametrize("function", list(SECRETS_OF))

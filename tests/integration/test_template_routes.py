@@ -13,6 +13,7 @@ APPS = {
     "ChatFunction": Parts.chat_app,
     "ConversationsFunction": Parts.conversations_app,
     "ManifestsFunction": Parts.manifests_app,
+    "IdentityFunction": Parts.identity_app,
 }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.local.api_client import ApiError
-from infra.local.chat import find_token
+from infra.local.server_address import find_token
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,18 @@
 """What functions see of the developer's machine, and what the data folder keeps."""
 
 import stat
+import time
+import uuid
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from deckhand.storage.sqlite import SqliteStore
+from deckhand.storage.tokens import Tokens
 from infra.local.data_folder import DataFolder
 from infra.local.environment import function_environment, wants_demo
+from infra.local.owner_token import owner_token
 from infra.local.template import Function
 
 FUNCTION = Function(
@@ -19,7 +25,7 @@ FUNCTION = Function(
 
 
 def environment(environ: dict[str, str], *, demo_url: str | None = None) -> dict[str, str]:
-    return function_environment(FUNCTION, environ, token="made", data=Path("/data"), demo_url=demo_url)
+    return function_environment(FUNCTION, environ, data=Path("/data"), demo_url=demo_url)
 
 
 def test_the_developers_settings_win_over_the_templates() -> None:
@@ -46,9 +52,9 @@ def test_functions_stream_and_keep_their_data_in_the_folder() -> None:
     assert (made["RESPONSE_MODE"], made["DECKHAND_SQLITE"]) == ("stream", "/data/deckhand.sqlite3")
 
 
-@pytest.mark.parametrize(("given", "used"), [({}, "made"), ({"AGENT_API_TOKEN": "own"}, "own")])
-def test_a_token_of_ones_own_is_used(given: dict[str, str], used: str) -> None:
-    assert environment(given)["AGENT_API_TOKEN"] == used
+def test_a_token_of_ones_own_is_handed_on_and_none_is_made_up() -> None:
+    assert environment({"AGENT_API_TOKEN": "own"})["AGENT_API_TOKEN"] == "own"
+    assert "AGENT_API_TOKEN" not in environment({})
 
 
 def test_requests_are_not_limited_unless_asked_for() -> None:
@@ -76,11 +82,27 @@ def test_the_demo_runs_only_without_a_gateway(environ: dict[str, str], wanted: b
 
 
 def test_the_token_is_made_once(tmp_path: Path) -> None:
-    assert DataFolder(tmp_path / "data").token() == DataFolder(tmp_path / "data").token() != ""
+    assert owner_token(DataFolder(tmp_path / "data")) == owner_token(DataFolder(tmp_path / "data")) != ""
+
+
+def test_a_token_that_was_revoked_is_replaced(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+    first = owner_token(data)
+    with closing(SqliteStore(str(data.database), now=time.time)) as store:
+        tokens = Tokens(store, now=time.time, new_id=lambda: uuid.uuid4().hex)
+        known = tokens.find(first)
+        assert known is not None
+        tokens.revoke("main", known.id)
+        second = owner_token(data)
+        assert second != first
+        assert tokens.find(first) is None
+        found = tokens.find(second)
+        assert found is not None
+        assert (found.role, found.user) == ("owner", "owner")
 
 
 def test_only_the_owner_may_read_folder_and_token(tmp_path: Path) -> None:
-    DataFolder(tmp_path / "data").token()
+    owner_token(DataFolder(tmp_path / "data"))
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "data" / "token").stat().st_mode) == 0o600
 
@@ -88,4 +110,4 @@ def test_only_the_owner_may_read_folder_and_token(tmp_path: Path) -> None:
 def test_an_empty_token_file_is_not_taken_for_a_token(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "token").touch()
-    assert len(DataFolder(tmp_path / "data").token()) >= 32
+    assert len(owner_token(DataFolder(tmp_path / "data"))) >= 32

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
-from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, REGISTRY
+from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, IDENTITY_FAMILIES, REGISTRY
 from deckhand.operations.registry import Http, Operation, Registry
 from deckhand.operations.schema import http_only, tool_schema
 
@@ -105,7 +105,9 @@ def test_every_operation_is_shown_where_it_says(operation: Operation) -> None:
     assert (operation in REGISTRY.tools()) == operation.agent
     assert REGISTRY.find(operation.name) is operation
     homes = [
-        family for family in (*CARD_FAMILIES, *CONVERSATION_FAMILIES) if family.__name__ == operation.run.__module__
+        family
+        for family in (*CARD_FAMILIES, *CONVERSATION_FAMILIES, *IDENTITY_FAMILIES)
+        if family.__name__ == operation.run.__module__
     ]
     assert len(homes) == 1
 

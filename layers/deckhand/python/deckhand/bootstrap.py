@@ -28,13 +28,14 @@ from deckhand.edge.request import Request
 from deckhand.edge.secrets import resolve
 from deckhand.edge.telemetry import Telemetry
 from deckhand.operations.caller import Caller
-from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, REGISTRY
+from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, IDENTITY_FAMILIES, REGISTRY
 from deckhand.operations.registry import Operation
 from deckhand.settings import Settings, read_settings
 from deckhand.storage.port import ItemStore, Table
 from deckhand.storage.queue import JobQueue
 from deckhand.storage.rates import Rates
 from deckhand.storage.reports import BucketReports, FolderReports, Reports
+from deckhand.storage.tokens import Tokens
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
 
@@ -148,7 +149,13 @@ class Parts:
     @property
     def authenticator(self) -> Authenticator:
         """Made anew each time: a secret in the Parameter Store may change."""
-        return Authenticator(_secret(self.settings.agent_api_token), _secret(self.settings.deckhand_admin_token))
+        return Authenticator(
+            _secret(self.settings.agent_api_token), _secret(self.settings.deckhand_admin_token), tokens=self.tokens
+        )
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return Tokens(self.store, now=time.time, new_id=new_id)
 
     @cached_property
     def rate(self) -> RateLimit:
@@ -197,6 +204,9 @@ class Parts:
 
     def manifests_app(self) -> App:
         return App(self._routes(CARD_FAMILIES))
+
+    def identity_app(self) -> App:
+        return App(self._routes(IDENTITY_FAMILIES))
 
     def _routes(self, families: Iterable[ModuleType]) -> list[Route]:
         modules = {family.__name__ for family in families}

@@ -5,13 +5,13 @@
     │   ├── InvalidJson, BodyTooLarge, InvalidMessages, InvalidMessage, ValidationFailed
     │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
     │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField
-    ├── NotAllowed                Unauthenticated, NotConfigured, NotWriteable, OutsideDateWindow,
-    │                             ReportNotVerified
+    ├── NotAllowed                Unauthenticated, NotConfigured, OriginNotAllowed, NotWriteable,
+    │                             OutsideDateWindow, ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
-    │                             UnknownRow, UnknownDocument, UnknownNotification, NoTurnRunning
+    │                             UnknownRow, UnknownDocument, UnknownNotification, UnknownToken, NoTurnRunning
     ├── Conflict                  TurnRunning, ChatInFlight, TooManyChats, IdempotencyMismatch,
     │                             DuplicateId, StaleVersion, NotAList,
-    │                             OrderMismatch
+    │                             OrderMismatch, TooManyTokens
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
@@ -169,6 +169,11 @@ class NotConfigured(NotAllowed):
     sentence = "This deployment has no token and no user yet, so it answers nobody."
 
 
+class OriginNotAllowed(NotAllowed):
+    code = "origin_not_allowed"
+    sentence = "This page may not change anything here."
+
+
 class NotFound(DeckhandError):
     code = "not_found"
     sentence = "There is nothing here."
@@ -202,6 +207,11 @@ class UnknownDocument(NotFound):
 class UnknownNotification(NotFound):
     code = "unknown_notification"
     sentence = "There is no such reminder on this card."
+
+
+class UnknownToken(NotFound):
+    code = "unknown_token"
+    sentence = "There is no such token."
 
 
 class NoTurnRunning(NotFound):
@@ -253,6 +263,11 @@ class OrderMismatch(Conflict):
 class DuplicateId(Conflict):
     code = "duplicate_id"
     sentence = "This id is taken."
+
+
+class TooManyTokens(Conflict):
+    code = "too_many_tokens"
+    sentence = "There are 200 tokens already. Revoke some first."
 
 
 class NotAList(Conflict):

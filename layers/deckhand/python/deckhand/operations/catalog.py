@@ -13,10 +13,12 @@ from deckhand.operations import (
     reports,
     search,
     templates,
+    tokens,
 )
 from deckhand.operations.registry import REGISTRY
 
 CARD_FAMILIES = (manifests, card_data, fields, notifications, overview, templates, docs, reports, feedback)
 CONVERSATION_FAMILIES = (conversations, search, history)
+IDENTITY_FAMILIES = (tokens,)
 
-__all__ = ["CARD_FAMILIES", "CONVERSATION_FAMILIES", "REGISTRY"]
+__all__ = ["CARD_FAMILIES", "CONVERSATION_FAMILIES", "IDENTITY_FAMILIES", "REGISTRY"]

@@ -28,6 +28,8 @@ from deckhand.turns.reply import Ending, ending, gone_events
 from deckhand.turns.start import Turn
 
 FLUSH_BYTES = 3 * 1024
+BATCH_EVENTS = 500
+"""A batch is dropped as a whole, so it stays small beside the 5,000 events that a log keeps."""
 GROWTH_PER_BATCH_S = 0.025
 FINISH_RETRY_S = 0.5
 
@@ -180,7 +182,9 @@ class Recorder:
     async def _flush(self) -> None:
         self._check_clock()
         log = self._log
-        batch, log.waiting, log.waiting_bytes = log.waiting, [], 0
+        batch, log.waiting, log.waiting_bytes = log.waiting[:BATCH_EVENTS], log.waiting[BATCH_EVENTS:], 0
+        if log.waiting:
+            log.urgent.set()
         writing = asyncio.to_thread(
             self._context.turns.append,
             self._turn.owner,

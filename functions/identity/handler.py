@@ -1,0 +1,17 @@
+"""Identity: who may come in, and with which rights."""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger, Tracer
+
+from deckhand.bootstrap import parts
+
+logger = Logger()
+tracer = Tracer()
+app = parts().identity_app()
+
+
+@logger.inject_lambda_context(clear_state=True)
+@tracer.capture_lambda_handler(capture_response=False)
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return app(event, context)

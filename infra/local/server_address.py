@@ -1,0 +1,30 @@
+"""Which server a command talks to, and with which token."""
+
+import argparse
+import contextlib
+import os
+from pathlib import Path
+
+from infra.local.api_client import ApiError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def add_server_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url",
+        default=os.environ.get("DECKHAND_URL") or "http://127.0.0.1:8787",
+        help="default: DECKHAND_URL, or http://127.0.0.1:8787",
+    )
+    parser.add_argument("--token", help="default: DECKHAND_TOKEN, AGENT_API_TOKEN, or the data folder's")
+    parser.add_argument("--data", type=Path, default=ROOT / ".deckhand", help="the laptop stack's data folder")
+
+
+def find_token(given: str | None, data: Path) -> str:
+    """From the command line, the environment, or the laptop stack's folder. Raises ApiError."""
+    for value in (given, os.environ.get("DECKHAND_TOKEN"), os.environ.get("AGENT_API_TOKEN")):
+        if value:
+            return value
+    with contextlib.suppress(OSError, ValueError):
+        return (data / "token").read_text(encoding="ascii").strip()
+    raise ApiError("No token: give --token, set DECKHAND_TOKEN, or start the stack once.", "no_token")

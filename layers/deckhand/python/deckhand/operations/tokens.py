@@ -1,0 +1,126 @@
+"""Bearer tokens for programs and devices: made, listed, revoked. A secret is shown once, when it is made."""
+
+import secrets
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from deckhand.domain.access_token import PREFIX, SECRET_BYTES, AccessToken, check_grant
+from deckhand.domain.errors import InvalidRequest, NotAllowed, UnknownToken, ValidationFailed
+from deckhand.domain.times import iso
+from deckhand.operations.arguments import Arguments
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import REGISTRY, Http, operation
+from deckhand.storage.tokens import Listed, Tokens
+
+
+class NewToken(Arguments):
+    name: str = Field(min_length=1, max_length=80, pattern=r"\S", description="What it is for.")
+    role: Literal["owner", "editor", "viewer", "agent"] = Field(description="What it may do; never more than you may.")
+    operations: list[str] | None = Field(
+        default=None, min_length=1, max_length=100, description="Only these operations, by name."
+    )
+    cards: list[str] | None = Field(default=None, min_length=1, max_length=100, description="Only these cards, by id.")
+    expiresAt: str | None = Field(default=None, max_length=40, description="An instant in ISO 8601, with its zone.")
+
+
+class TokenId(Arguments):
+    id: str
+
+
+class Nothing(Arguments):
+    pass
+
+
+@operation(
+    summary="Make a token",
+    input=NewToken,
+    http=Http("POST", "/api/tokens", status=201),
+    mutates=True,
+)
+def create_token(caller: Caller, given: NewToken) -> dict[str, Any]:
+    """`{id, secret, name, role, operations?, cards?, expiresAt?}`; the secret is never shown again. Raises
+    `NotAllowed`, `ValidationFailed`, `InvalidRequest`, `TooManyTokens`.
+    """
+    check_grant(caller.principal, role=given.role, operations=given.operations, cards=given.cards)
+    if unknown := sorted(set(given.operations or []) - {known.name for known in REGISTRY.all()}):
+        raise ValidationFailed(errors=[{"path": "operations", "message": f"there is no operation {unknown[0]}"}])
+    expires = None if given.expiresAt is None else _later(given.expiresAt, caller.now())
+    tokens = _tokens(caller)
+    if caller.principal.kind == "token":
+        _check_own_end(caller, tokens, expires)
+    secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    token = AccessToken(
+        id=caller.new_id(),
+        name=given.name.strip(),
+        role=given.role,
+        user=caller.principal.user,
+        tenant=caller.principal.tenant,
+        created_at=iso(caller.now()),
+        operations=None if given.operations is None else frozenset(given.operations),
+        cards=None if given.cards is None else frozenset(given.cards),
+        expires_at=None if expires is None else iso(expires),
+    )
+    tokens.add(token, secret=secret, expires=expires)
+    return {**_shown(Listed(token, None)), "secret": secret}
+
+
+@operation(summary="List tokens", input=Nothing, http=Http("GET", "/api/tokens"))
+def list_tokens(caller: Caller, given: Nothing) -> dict[str, Any]:
+    """`{tokens: [{id, name, role, user, operations?, cards?, createdAt, expiresAt?, lastUsedAt?}]}`: an owner's list
+    has all, anybody else's the own ones.
+    """
+    found = [one for one in _tokens(caller).all(caller.principal.tenant) if _reaches(caller, one.token)]
+    return {"tokens": [_shown(one) for one in sorted(found, key=lambda one: one.token.created_at)]}
+
+
+@operation(summary="Revoke a token", input=TokenId, http=Http("DELETE", "/api/tokens/{id}"), mutates=True)
+def revoke_token(caller: Caller, given: TokenId) -> dict[str, Any]:
+    """`{ok: true}`. Raises `UnknownToken`, also for another person's."""
+    tokens = _tokens(caller)
+    if not _reaches(caller, tokens.named(caller.principal.tenant, given.id)):
+        raise UnknownToken()
+    tokens.revoke(caller.principal.tenant, given.id)
+    return {"ok": True}
+
+
+def _tokens(caller: Caller) -> Tokens:
+    return Tokens(caller.store, now=caller.now, new_id=caller.new_id)
+
+
+def _reaches(caller: Caller, token: AccessToken) -> bool:
+    return caller.principal.role == "owner" or token.user == caller.principal.user
+
+
+def _check_own_end(caller: Caller, tokens: Tokens, expires: int | None) -> None:
+    """A token that ends makes none that outlives it."""
+    mine = tokens.named(caller.principal.tenant, caller.principal.id).expires_at
+    if mine is not None and (expires is None or iso(expires) > mine):
+        raise NotAllowed(f"Your own token ends at {mine}; one that it makes must end by then.")
+
+
+def _later(text: str, now: float) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+        instant = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        raise InvalidRequest("expiresAt must be an instant such as 2027-01-31T00:00:00Z.") from None
+    if instant <= now:
+        raise InvalidRequest("expiresAt lies in the past.")
+    return instant
+
+
+def _shown(one: Listed) -> dict[str, Any]:
+    token = one.token
+    shown: dict[str, Any] = {"id": token.id, "name": token.name, "role": token.role, "user": token.user}
+    if token.operations is not None:
+        shown["operations"] = sorted(token.operations)
+    if token.cards is not None:
+        shown["cards"] = sorted(token.cards)
+    shown["createdAt"] = token.created_at
+    if token.expires_at is not None:
+        shown["expiresAt"] = token.expires_at
+    if one.last_used_at is not None:
+        shown["lastUsedAt"] = one.last_used_at
+    return shown
