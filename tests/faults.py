@@ -29,6 +29,7 @@ from deckhand.turns.idempotency import Claim, Claimed
 from deckhand.turns.replay import attach, replay
 from deckhand.turns.start import NewTurn, Turn, owner_of
 from tests.fakes import FakeGateway, FakeQueue, FakeTools, Gate, Script, until
+from tests.policies import SHIPPED
 from tests.stores import Clock
 
 Point = Literal[
@@ -284,6 +285,7 @@ class Process:
         return Caller(
             principal=principal,
             channel="chat",
+            policy=SHIPPED,
             store=self.store,
             jobs=self.world.jobs,
             reports=FolderReports(self.world.folder),

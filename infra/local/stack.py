@@ -37,8 +37,10 @@ STOP_SECONDS = 8
 """Time for running requests at the end; with the ends of the processes it stays within ten seconds."""
 STREAMING = Size(limit=32, reserved=4, floor=2)
 ORDINARY = Size(limit=8, floor=1)
-PRELOADS = ("openai",)
+PRELOADS = ("openai", "cedarpy")
 """Imported late by functions that run turns, so that their first bytes go out early; here it costs its second once."""
+POLICY = ("cedarpy",)
+"""The same for functions that only decide who may do what."""
 
 
 class CannotStartError(Exception):
@@ -150,7 +152,7 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
                     function,
                     function_environment(function, environ, data=data.path, demo_url=demo_url),
                     log=_log(function, data, files, verbose=verbose),
-                    preloads=PRELOADS if function.streams or function.queue else (),
+                    preloads=PRELOADS if function.streams or function.queue else POLICY,
                 )
                 for function in functions
             ]

@@ -29,12 +29,14 @@ from deckhand.turns.sweep import sweep
 from tests.fakes import Gate, asks, call, says, until
 from tests.faults import FaultyStore, Killed, Process, Running, World
 from tests.integration.test_contention import at_once
+from tests.policies import SHIPPED
 
 
 def caller(world: World, store: FaultyStore | None = None) -> Caller:
     return Caller(
         principal=world.person,
         channel="api",
+        policy=SHIPPED,
         store=store or world.store,
         jobs=world.jobs,
         reports=FolderReports(world.folder),

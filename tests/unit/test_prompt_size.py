@@ -13,6 +13,7 @@ from deckhand.operations.docs import DOCS
 from deckhand.storage.reports import FolderReports
 from deckhand.storage.sqlite import SqliteStore
 from tests.fakes import FakeQueue, Ids
+from tests.policies import SHIPPED
 from tests.stores import Clock
 
 
@@ -33,6 +34,7 @@ def tools_bytes(profile: Profile) -> int:
     caller = Caller(
         principal=Principal("user", "ann", "ann", "owner"),
         channel="chat",
+        policy=SHIPPED,
         store=SqliteStore(":memory:", now=clock),
         jobs=FakeQueue(),
         reports=FolderReports("/nonexistent"),

@@ -18,6 +18,7 @@ from deckhand.operations.registry import Operation
 from deckhand.storage.reports import FolderReports
 from deckhand.storage.sqlite import SqliteStore
 from tests.fakes import FakeQueue, Ids, call
+from tests.policies import SHIPPED
 from tests.stores import Clock
 
 
@@ -51,6 +52,7 @@ def tools() -> OperationTools:
     caller = Caller(
         principal=Principal("user", "ann", "ann", "owner"),
         channel="chat",
+        policy=SHIPPED,
         store=SqliteStore(":memory:", now=clock),
         jobs=FakeQueue(),
         reports=FolderReports("/nonexistent"),

@@ -13,7 +13,6 @@ from pydantic import SecretStr
 
 from deckhand.agent.budget import Budget
 from deckhand.agent.gateway import Endpoint, HttpGateway
-from deckhand.agent.prompt import Profile
 from deckhand.agent.tools import OperationTools
 from deckhand.domain.principal import Channel, Principal
 from deckhand.edge.app import App, Route
@@ -29,7 +28,8 @@ from deckhand.edge.secrets import resolve
 from deckhand.edge.telemetry import Telemetry
 from deckhand.operations.caller import Caller
 from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, IDENTITY_FAMILIES, REGISTRY
-from deckhand.operations.registry import Operation
+from deckhand.operations.permission import offered
+from deckhand.policy.engine import Engine
 from deckhand.settings import Settings, read_settings
 from deckhand.storage.port import ItemStore, Table
 from deckhand.storage.queue import JobQueue
@@ -129,7 +129,9 @@ class Parts:
                 ),
             ),
             caller_for=lambda principal: self.caller(principal, "direct" if principal.kind == "service" else "chat"),
-            toolbox_for=lambda caller: OperationTools(offered(caller, settings.chat_prompt_profile), caller),
+            toolbox_for=lambda caller: OperationTools(
+                offered(caller, REGISTRY.tools(settings.chat_prompt_profile)), caller
+            ),
             watcher=Telemetry(debug=settings.health_debug),
             monotonic=time.monotonic,
         )
@@ -138,6 +140,7 @@ class Parts:
         return Caller(
             principal=principal,
             channel=channel,
+            policy=self.policy,
             store=self.store,
             jobs=self.jobs,
             reports=self.reports(principal.tenant),
@@ -145,6 +148,10 @@ class Parts:
             new_id=new_id,
             zone=self.settings.zone,
         )
+
+    @cached_property
+    def policy(self) -> Engine:
+        return Engine(lambda _: None, confirm_writes=self.settings.confirm_writes, monotonic=time.monotonic)
 
     @property
     def authenticator(self) -> Authenticator:
@@ -216,12 +223,6 @@ class Parts:
             admin=self.operator,
             caller=lambda principal: self.caller(principal, "api"),
         )
-
-
-def offered(caller: Caller, profile: Profile) -> list[Operation]:
-    """The tools that a caller's model may see: a service gets nothing destructive."""
-    tools = REGISTRY.tools(profile)
-    return [tool for tool in tools if not tool.destructive] if caller.principal.kind == "service" else tools
 
 
 def _secret(value: SecretStr | None) -> str | None:

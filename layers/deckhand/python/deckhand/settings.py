@@ -36,6 +36,7 @@ class Settings(BaseModel):
     chat_window_chars: int = Field(default=24_000, ge=1)
     health_debug: bool = False
     agent_api_token: SecretStr | None = None
+    confirm_writes: Literal["all", "destructive", "none"] = "destructive"
 
     chat_api_token: SecretStr | None = None
     chat_max_concurrent: int = 1

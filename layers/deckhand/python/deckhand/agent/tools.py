@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from deckhand.agent.chat import ToolCall
 from deckhand.agent.toolbox import ToolNote, ToolResult
-from deckhand.domain.errors import DeckhandError, InvalidJson
+from deckhand.domain.errors import DeckhandError, InvalidJson, NotAllowed
 from deckhand.domain.json_text import dumps, loads
 from deckhand.operations.caller import Caller
+from deckhand.operations.permission import permission
 from deckhand.operations.registry import Operation
 from deckhand.operations.schema import http_only, tool_schema
 
@@ -69,7 +70,7 @@ class OperationTools:
         except ValidationError as invalid:
             return _failed("invalid_arguments", _faults(invalid))
         try:
-            result = await asyncio.to_thread(operation.run, self._caller, given)
+            result = await asyncio.to_thread(self._permitted, operation, given)
         except DeckhandError as error:
             return ToolResult(bounded(dumps(error.as_body())), failed=True)
         except Exception:
@@ -79,6 +80,12 @@ class OperationTools:
         card = _card(operation, arguments)
         changes = ({"id": card, "change": operation.change},) if card and operation.change else ()
         return ToolResult(bounded(dumps(result)), changes=changes)
+
+    def _permitted(self, operation: Operation, given: Any) -> Any:
+        """Through the operation's own policy, as over HTTP. Raises `NotAllowed` and what the operation raises."""
+        if permission(self._caller, operation, given).verdict == "deny":
+            raise NotAllowed()
+        return operation.run(self._caller, given)
 
     def _unknown(self, name: str) -> str:
         close = difflib.get_close_matches(name, self._operations, n=3, cutoff=0.5)

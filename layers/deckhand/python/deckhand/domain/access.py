@@ -32,6 +32,12 @@ class Decision:
 
 
 class Policy(Protocol):
-    """Decides. Never raises for a question: what cannot be decided is denied."""
+    """Never raises for a question: what cannot be decided is denied. Storage errors pass through, when what decides
+    cannot be read.
+    """
 
     def decide(self, access: Access) -> Decision: ...
+
+    def offers(self, access: Access) -> bool:
+        """Whether a call about some card might be more than denied; `access` names none."""
+        ...

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from zoneinfo import ZoneInfo
 
+from deckhand.domain.access import Policy
 from deckhand.domain.errors import StorageError
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Channel, Principal
@@ -23,6 +24,7 @@ class Caller:
 
     principal: Principal
     channel: Channel
+    policy: Policy
     store: ItemStore
     jobs: JobQueue
     reports: Reports

@@ -89,7 +89,7 @@ class OrderAt(At):
 # -- whole data
 
 
-@operation(summary="Read a card's data", input=CardId, http=Http("GET", "/api/manifests/{id}/data"))
+@operation(summary="Read a card's data", input=CardId, card="id", http=Http("GET", "/api/manifests/{id}/data"))
 def read_data(caller: Caller, given: CardId) -> dict[str, Any]:
     """`{data}` as it was written. Raises `UnknownManifest`."""
     return {"data": caller.cards.steady(given.id, caller.cards.data)[1]}
@@ -166,7 +166,7 @@ def replace_all(caller: Caller, card: str, data: Any, *, version: int | None = N
 # -- rows over HTTP
 
 
-@operation(summary="Read rows", input=RowRange, http=Http("GET", "/api/manifests/{id}/rows"))
+@operation(summary="Read rows", input=RowRange, card="id", http=Http("GET", "/api/manifests/{id}/rows"))
 def list_rows(caller: Caller, given: RowRange) -> dict[str, Any]:
     """`{rows: [{rowId, value}], total, next}`. Raises `UnknownManifest`, `NotAList`, `UnknownRow` (a stale `after`)."""
 
@@ -183,6 +183,7 @@ def list_rows(caller: Caller, given: RowRange) -> dict[str, Any]:
     summary="Add a row",
     input=NewRow,
     mutates=True,
+    card="id",
     http=Http("POST", "/api/manifests/{id}/rows", status=201, limit=CARD_BODY),
 )
 def add_row(caller: Caller, given: NewRow) -> dict[str, Any]:
@@ -196,6 +197,7 @@ def add_row(caller: Caller, given: NewRow) -> dict[str, Any]:
     summary="Change a row",
     input=RowChanges,
     mutates=True,
+    card="id",
     http=Http("PATCH", "/api/manifests/{id}/rows/{rowId}", limit=CARD_BODY),
 )
 def change_row(caller: Caller, given: RowChanges) -> dict[str, Any]:
@@ -221,6 +223,7 @@ def change_row(caller: Caller, given: RowChanges) -> dict[str, Any]:
     input=RowId,
     mutates=True,
     destructive=True,
+    card="id",
     http=Http("DELETE", "/api/manifests/{id}/rows/{rowId}"),
 )
 def delete_row(caller: Caller, given: RowId) -> dict[str, Any]:
@@ -239,6 +242,7 @@ def delete_row(caller: Caller, given: RowId) -> dict[str, Any]:
     summary="Order the rows",
     input=RowOrder,
     mutates=True,
+    card="id",
     http=Http("POST", "/api/manifests/{id}/rows/reorder", limit=CARD_BODY),
 )
 def order_rows(caller: Caller, given: RowOrder) -> dict[str, Any]:

@@ -36,7 +36,8 @@ class Http:
 class Operation:
     """`summary` is for people, `description` for the model. `card` names the input field that holds a card's id;
     `label` is the progress line of a call; `change` says what a success did to that card; `rescue` names fields of any
-    shape in which a model's JSON text is taken for what it holds.
+    shape in which a model's JSON text is taken for what it holds; `destroys` says whether one call of an operation
+    that is not destructive as such destroys something.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Operation:
     change: Literal["created", "changed", "removed"] | None = None
     label: str | None = None
     rescue: tuple[str, ...] = ()
+    destroys: Callable[[Caller, Any], bool] | None = None
 
 
 class Registry:
@@ -118,6 +120,7 @@ def operation(
     change: Literal["created", "changed", "removed"] | None = None,
     label: str | None = None,
     rescue: tuple[str, ...] = (),
+    destroys: Callable[[Caller, Input], bool] | None = None,
 ) -> Callable[[Callable[[Caller, Input], Any]], Callable[[Caller, Input], Any]]:
     """Declares the decorated function, under its own name, as an operation."""
 
@@ -137,6 +140,7 @@ def operation(
                 change=change,
                 label=label,
                 rescue=rescue,
+                destroys=destroys,
             )
         )
         return run

@@ -168,6 +168,7 @@ class Chats:
     async def _stored_loop(self, principal: Principal, turn: Turn, wish: TurnWish, stop: StopFlag) -> Loop:
         caller = self._caller_for(principal)
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
+        toolbox = await asyncio.to_thread(self._toolbox_for, caller)
         plan = Plan(
             system=system,
             history=transcript(messages, exchanges),
@@ -177,7 +178,7 @@ class Chats:
             voice=wish.voice,
             cache=self._settings.cache,
         )
-        return self._loop(caller, plan, wish, stop)
+        return self._loop(toolbox, plan, wish, stop)
 
     def _read(
         self, caller: Caller, turn: Turn, wish: TurnWish
@@ -197,7 +198,8 @@ class Chats:
             system = await asyncio.to_thread(self._system, caller, wish)
             history = joined({"role": role, "content": content} for role, content in _with_page(wish))
             plan = Plan(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
-            loop = self._loop(caller, replace(plan, voice=wish.voice), wish, StopFlag())
+            toolbox = await asyncio.to_thread(self._toolbox_for, caller)
+            loop = self._loop(toolbox, replace(plan, voice=wish.voice), wish, StopFlag())
             outcome = None
             async for item in loop.run():
                 if isinstance(item, Event):
@@ -217,11 +219,11 @@ class Chats:
 
     # -- both
 
-    def _loop(self, caller: Caller, plan: Plan, wish: TurnWish, stop: StopFlag) -> Loop:
+    def _loop(self, toolbox: Toolbox, plan: Plan, wish: TurnWish, stop: StopFlag) -> Loop:
         budget = self._settings.budget
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
-        return Loop(self._gateway, self._toolbox_for(caller), budget, plan, stop=stop, clock=self._monotonic)
+        return Loop(self._gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)
 
     def _system(self, caller: Caller, wish: TurnWish) -> list[dict[str, Any]]:
         cards = []

@@ -1,0 +1,56 @@
+"""May the caller do this? Asked before an operation runs, wherever it is run from."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from deckhand.domain.access import Access, Decision
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Operation
+
+
+def permission(caller: Caller, operation: Operation, given: Any, *, confirmed: bool = False) -> Decision:
+    """`given` is the validated input. Whether this very call destroys anything is looked up only where it matters.
+
+    Raises what reading the data raises.
+    """
+    access = replace(_access(caller, operation), card=card_of(operation, given), confirmed=confirmed)
+    decision = caller.policy.decide(access)
+    if operation.destructive or operation.destroys is None:
+        return decision
+    harsh = caller.policy.decide(replace(access, destructive=True))
+    if harsh.verdict == decision.verdict:
+        return decision
+    return harsh if operation.destroys(caller, given) else decision
+
+
+def offered(caller: Caller, operations: Iterable[Operation]) -> list[Operation]:
+    """Those that the caller might be allowed to call, if only with a person's yes, or for some cards."""
+    return [operation for operation in operations if _offers(caller, operation)]
+
+
+def _offers(caller: Caller, operation: Operation) -> bool:
+    access = _access(caller, operation)
+    if operation.card is not None:
+        return caller.policy.offers(access)
+    return caller.policy.decide(access).verdict != "deny"
+
+
+def card_of(operation: Operation, given: Any) -> str | None:
+    """The id of the card that a call is about."""
+    if operation.card is None:
+        return None
+    value = given
+    for name in operation.card.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return value if isinstance(value, str) and value else None
+
+
+def _access(caller: Caller, operation: Operation) -> Access:
+    return Access(
+        principal=caller.principal,
+        operation=operation.name,
+        channel=caller.channel,
+        mutates=operation.mutates,
+        destructive=operation.destructive,
+    )

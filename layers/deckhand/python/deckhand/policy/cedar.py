@@ -1,0 +1,119 @@
+"""The one file that uses Cedar: parsed policies, judged requests. The library is loaded with the first decision."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cedarpy import AuthzResult
+
+
+class UnreadablePolicyError(Exception):
+    """The text is no set of policies; the message says what the parser said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    type: str
+    id: str
+
+    @property
+    def reference(self) -> dict[str, dict[str, str]]:
+        """As an attribute's value refers to it."""
+        return {"__entity": self.plain}
+
+    @property
+    def plain(self) -> dict[str, str]:
+        return {"type": self.type, "id": self.id}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`parents` and `attributes` are by entity, and travel with each question: nothing about principals is kept."""
+
+    principal: Entity
+    action: Entity
+    resource: Entity
+    parents: Mapping[Entity, Sequence[Entity]]
+    attributes: Mapping[Entity, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`policies` decided, by their names. `failed`: the request or a policy could not be evaluated."""
+
+    allowed: bool
+    policies: tuple[str, ...]
+    failed: bool = False
+
+
+def cards_in(text: str) -> set[str]:
+    """The ids of the cards that policies name. Raises `UnreadablePolicyError`."""
+    from cedarpy import policies_to_json_str
+
+    try:
+        return set(_cards(json.loads(policies_to_json_str(text))))
+    except ValueError as error:
+        raise UnreadablePolicyError(str(error)) from error
+
+
+def _cards(node: Any) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        if node.get("type") == "Card" and isinstance(node.get("id"), str):
+            yield node["id"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from _cards(child)
+
+
+class Policies:
+    """A parsed set, made once and asked from any thread. `@id` names a policy, else its place in its text does."""
+
+    def __init__(self, shipped: str, document: str = "") -> None:
+        """`document` is added to what is shipped. Raises `UnreadablePolicyError`."""
+        from cedarpy import PolicySet
+
+        try:
+            self._shipped = len(PolicySet.from_str(shipped))
+            self._parsed = PolicySet.from_str(f"{shipped}\n{document}")
+        except ValueError as error:
+            raise UnreadablePolicyError(str(error)) from error
+
+    def judge(self, question: Question, contexts: Sequence[Mapping[str, Any]]) -> list[Judgement]:
+        """The same question in each of the contexts. What Cedar cannot take (a lone surrogate) has failed."""
+        from cedarpy import is_authorized_batch
+
+        requests = [
+            {
+                "principal": question.principal.plain,
+                "action": question.action.plain,
+                "resource": question.resource.plain,
+                "context": json.dumps(context),
+            }
+            for context in contexts
+        ]
+        entities = [
+            {
+                "uid": entity.plain,
+                "attrs": question.attributes.get(entity, {}),
+                "parents": [parent.plain for parent in question.parents.get(entity, ())],
+            }
+            for entity in {*question.parents, *question.attributes}
+        ]
+        try:
+            results = is_authorized_batch(requests, self._parsed, json.dumps(entities))
+        except ValueError:
+            return [Judgement(allowed=False, policies=(), failed=True)] * len(requests)
+        return [self._judgement(result) for result in results]
+
+    def _judgement(self, result: "AuthzResult") -> Judgement:
+        names = result.diagnostics.id_annotations_by_reason
+        policies = sorted(names.get(reason) or self._place(reason) for reason in result.diagnostics.reasons)
+        return Judgement(result.allowed, tuple(policies), failed=bool(result.diagnostics.errors))
+
+    def _place(self, reason: str) -> str:
+        """Cedar counts policies from 0, those that ship first."""
+        number = int(reason.removeprefix("policy")) - self._shipped
+        return f"policy {number + 1}"

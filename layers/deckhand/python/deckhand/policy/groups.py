@@ -1,0 +1,60 @@
+"""Which group of actions each operation belongs to. Policies speak of groups; an operation without one is the owners'
+alone.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+Group = Literal["read", "write", "converse", "personal", "account", "operate", "govern"]
+GROUPS: tuple[Group, ...] = ("read", "write", "converse", "personal", "account", "operate", "govern")
+LIST = "list"
+"""A group within `read`: what shows every card that the principal may see, or none, and so is about no single one."""
+
+CHAT = "chat"
+"""The one action that is no operation: starting, watching and stopping turns."""
+
+_MEMBERS: Mapping[Group, str] = {
+    # The deck: cards, their rows, reports, documents.
+    "read": """
+        list_manifests list_cards list_view list_card_settings list_prompts list_templates list_docs list_reports
+        read_manifest read_manifest_meta read_data read_manifest_rows list_rows read_doc read_report
+        get_recent_activity hygiene_scan orphan_report validate_manifest
+    """,
+    "write": """
+        create_manifest create_from_template patch_manifest delete_manifest hide_card show_card reorder_manifests
+        write_manifest_data append_row add_row update_row change_row remove_row delete_row reorder_rows order_rows
+        rename_data_field set_notification remove_notification put_report remove_report note_feedback
+    """,
+    # One's own conversations.
+    "converse": """
+        chat list_conversations create_conversation read_conversation rename_conversation replace_messages
+        delete_conversation search_conversations read_history replace_history delete_history
+    """,
+    # How Deckhand serves one person: reminders, devices, zone, usage.
+    "personal": "read_push_key subscribe_device refresh_device unsubscribe_device",
+    # One's own ways in.
+    "account": """
+        create_token list_tokens revoke_token list_credentials remove_credential make_recovery_codes read_user
+    """,
+    # What the deployment's operator looks after.
+    "operate": "read_feedback",
+    # Other people, and the rules.
+    "govern": "list_users change_user create_invite read_policy write_policy explain_policy",
+}
+_LISTS = """
+    list_manifests list_cards list_view list_card_settings list_prompts list_templates list_docs read_doc
+    get_recent_activity hygiene_scan validate_manifest
+"""
+
+_GROUP_OF: Mapping[str, Group] = {name: group for group, names in _MEMBERS.items() for name in names.split()}
+_LISTING = frozenset(_LISTS.split())
+
+
+def group_of(operation: str) -> Group | None:
+    return _GROUP_OF.get(operation)
+
+
+def parents(operation: str) -> list[str]:
+    """The groups of actions that an operation is in, none for one without a group."""
+    group = group_of(operation)
+    return [] if group is None else [group, LIST] if operation in _LISTING else [group]

@@ -1,0 +1,93 @@
+"""One set of policies as the answer to the question of `domain/access.py`. Pure: no storage, no clock."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from deckhand.domain.access import Access, Decision
+from deckhand.domain.principal import Kind, Principal
+from deckhand.policy.cedar import Entity, Judgement, Policies, Question, cards_in
+from deckhand.policy.groups import parents
+
+ConfirmWrites = Literal["all", "destructive", "none"]
+TYPES: Mapping[Kind, str] = {"user": "User", "token": "Token", "service": "Service", "schedule": "Schedule"}
+NO_CARD = "Deck"
+
+
+class RulesFailedError(Exception):
+    """A policy could not be evaluated. One that forbids would have been passed over, so nothing is decided."""
+
+
+@cache
+def shipped() -> str:
+    """The text of the policies that ship."""
+    return (Path(__file__).parent / "roles.cedar").read_text(encoding="utf-8")
+
+
+class Rules:
+    """What ships, with one document added. Raises `UnreadablePolicyError`."""
+
+    def __init__(self, document: str = "", *, confirm_writes: ConfirmWrites = "destructive") -> None:
+        self._policies = Policies(shipped(), document)
+        self._named = sorted(cards_in(document)) if document else []
+        self._confirm_writes = confirm_writes
+
+    def decide(self, access: Access) -> Decision:
+        """Raises `RulesFailedError`."""
+        given, *agreed = self._judge(access)
+        if given.allowed:
+            return Decision("allow", given.policies)
+        if agreed and agreed[0].allowed:
+            return Decision("confirm", given.policies or agreed[0].policies)
+        return Decision("deny", agreed[0].policies if agreed else given.policies)
+
+    def offers(self, access: Access) -> bool:
+        """Whether some card's call would be more than denied: those are tried that policies, or the principal's own
+        limits, name. Raises `RulesFailedError`.
+        """
+        cards = (access.card, *sorted(access.principal.cards or ()), *self._named)
+        return any(self.decide(replace(access, card=card)).verdict != "deny" for card in cards)
+
+    def _judge(self, access: Access) -> list[Judgement]:
+        # On the API the call is the person's own act.
+        confirmed = access.confirmed or access.channel == "api"
+        context = {
+            "channel": access.channel,
+            "operation": access.operation,
+            "mutates": access.mutates,
+            "destructive": access.destructive,
+            "confirmWrites": self._confirm_writes,
+        }
+        contexts = [{**context, "confirmed": answer} for answer in ((True,) if confirmed else (False, True))]
+        judged = self._policies.judge(_question(access), contexts)
+        if any(one.failed for one in judged):
+            raise RulesFailedError()
+        return judged
+
+
+def _question(access: Access) -> Question:
+    who = access.principal
+    principal = Entity(TYPES[who.kind], who.id)
+    action = Entity("Action", access.operation)
+    resource = Entity(NO_CARD, who.tenant) if access.card is None else Entity("Card", access.card)
+    return Question(
+        principal=principal,
+        action=action,
+        resource=resource,
+        parents={
+            principal: [Entity("Role", who.role)],
+            action: [Entity("Action", group) for group in parents(access.operation)],
+        },
+        attributes={principal: _attributes(who)},
+    )
+
+
+def _attributes(who: Principal) -> dict[str, Any]:
+    attributes: dict[str, Any] = {"user": who.user}
+    if who.operations is not None:
+        attributes["operations"] = sorted(who.operations)
+    if who.cards is not None:
+        attributes["cards"] = [Entity("Card", card).reference for card in sorted(who.cards)]
+    return attributes
