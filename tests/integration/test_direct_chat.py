@@ -1,74 +1,16 @@
 """The direct form of chat, line by line of its checklist (the numbers in the names)."""
 
-import asyncio
 import json
-import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deckhand.agent.chat import Answer, StepRequest, TextDelta
-from deckhand.bootstrap import Parts
 from deckhand.domain.errors import GatewayFailed
-from deckhand.edge.app import App
 from deckhand.edge.direct import SERVICE
 from deckhand.settings import read_settings
 from deckhand.turns.slots import SLOT_LEASE_S
-from deckhand.turns.start import owner_of
-
-TOKEN = {"X-Chat-Token": "secret"}
-
-
-class Gateway:
-    """Answers with the number of messages it got; `gate` holds it up, `failure` is raised instead."""
-
-    def __init__(self) -> None:
-        self.requests: list[StepRequest] = []
-        self.failure: Exception | None = None
-        self.gate: threading.Event | None = None
-        self.model: str | None = "served"
-
-    async def stream(self, request: StepRequest) -> AsyncIterator[TextDelta | Answer]:
-        self.requests.append(request)
-        if self.gate is not None:
-            await asyncio.to_thread(self.gate.wait, 10)
-        if self.failure is not None:
-            raise self.failure
-        text = f"{len(request.messages)} messages"
-        yield TextDelta(text)
-        yield Answer(text=text, finish="stop", model=self.model)
-
-
-class Direct:
-    """A deployment and its gateway."""
-
-    def __init__(self, folder: Path, **settings: str) -> None:
-        environment = {
-            "AGENT_API_TOKEN": "agent",
-            "CHAT_ENDPOINT_URL": "http://gateway.invalid/v1",
-            "DECKHAND_SQLITE": str(folder / "deckhand.sqlite3"),
-            "DECKHAND_REPORTS": str(folder / "reports"),
-            "CHAT_API_TOKEN": "secret",
-            **settings,
-        }
-        self.parts = Parts(read_settings(environment))
-        self.gateway = Gateway()
-        self.parts.__dict__["gateway"] = self.gateway
-        self.app: App = self.parts.chat_app()
-
-    def post(self, body: Any, headers: dict[str, str] | None = None) -> tuple[int, dict[str, Any]]:
-        raw = body if isinstance(body, str) else json.dumps(body)
-        event = {
-            "httpMethod": "POST",
-            "path": "/api/chat",
-            "headers": TOKEN if headers is None else headers,
-            "body": raw,
-            "requestContext": {"requestId": "r"},
-        }
-        answer = self.app(event, None)
-        return answer["statusCode"], json.loads(answer["body"])
+from tests.direct import Direct
 
 
 @pytest.fixture
@@ -119,37 +61,27 @@ def test_002_29_32_kb_pass_and_one_byte_more_does_not(direct: Direct) -> None:
     assert direct.post({"message": "a" * (32 * 1024 - frame + 1)})[0] == 413
 
 
-def held(direct: Direct, session: str) -> threading.Thread:
-    """A chat that is in flight until the gate opens."""
-    direct.gateway.gate = threading.Event()
-    before = len(direct.gateway.requests)
-    thread = threading.Thread(target=direct.post, args=({"message": "hold", "sessionId": session},))
-    thread.start()
-    for _ in range(1000):
-        if len(direct.gateway.requests) > before:
-            return thread
-        threading.Event().wait(0.01)
-    raise AssertionError("the chat did not reach the gateway")
-
-
 def test_002_30_31_the_same_session_is_in_flight_and_another_is_one_too_many(direct: Direct) -> None:
-    thread = held(direct, "s")
+    let_go = direct.hold("s")
     same, other = direct.post({"message": "x", "sessionId": "s"}), direct.post({"message": "x", "sessionId": "t"})
-    assert direct.gateway.gate is not None
-    direct.gateway.gate.set()
-    thread.join()
+    let_go()
     assert (same[0], same[1]["error"]) == (429, "a chat is already in flight")
     assert (other[0], other[1]["error"]) == (429, "too many chats in flight")
 
 
+def test_002_38_a_wider_limit_never_lets_a_session_talk_over_itself(tmp_path: Path) -> None:
+    direct = Direct(tmp_path, CHAT_MAX_CONCURRENT="5")
+    let_go = direct.hold("s")
+    status, body = direct.post({"message": "x", "sessionId": "s"})
+    let_go()
+    assert (status, body["error"]) == (429, "a chat is already in flight")
+
+
 def test_002_39_a_wider_limit_lets_another_session_in(tmp_path: Path) -> None:
     direct = Direct(tmp_path, CHAT_MAX_CONCURRENT="2")
-    thread = held(direct, "s")
-    assert direct.gateway.gate is not None
-    gate, direct.gateway.gate = direct.gateway.gate, None
+    let_go = direct.hold("s")
     status, _ = direct.post({"message": "x", "sessionId": "t"})
-    gate.set()
-    thread.join()
+    let_go()
     assert status == 200
 
 
@@ -193,8 +125,8 @@ def test_002_45_a_slot_whose_holder_died_comes_free_by_itself(direct: Direct, mo
 
 def test_sessions_are_the_services_own_conversations(direct: Direct) -> None:
     direct.post({"message": "hello", "sessionId": "s"})
-    [stored] = direct.parts.turns.conversations.headers(owner_of(SERVICE))
-    assert stored.header.message_count == 2
+    [stored] = direct.sessions()
+    assert stored.message_count == 2
 
 
 def test_a_service_is_offered_nothing_destructive(direct: Direct) -> None:

@@ -27,9 +27,22 @@ SECRETS = {
     "AgentApiTokenParameter": "/deckhand/token",
     "AdminTokenParameter": "/deckhand/admin",
     "ChatApiTokenParameter": "/deckhand/direct",
+    "ConductorTokenParameter": "/deckhand/conductor",
+}
+SECRET_VARIABLES = {
+    "CHAT_API_KEY",
+    "CHAT_API_TOKEN",
+    "CHAT_CONDUCTOR_TOKEN",
+    "AGENT_API_TOKEN",
+    "DECKHAND_ADMIN_TOKEN",
 }
 SECRETS_OF = {
-    "ChatFunction": {"ChatApiKeyParameter", "ChatApiTokenParameter", "AgentApiTokenParameter"},
+    "ChatFunction": {
+        "ChatApiKeyParameter",
+        "ChatApiTokenParameter",
+        "ConductorTokenParameter",
+        "AgentApiTokenParameter",
+    },
     "ConversationsFunction": {"AgentApiTokenParameter"},
     "ManifestsFunction": {"AgentApiTokenParameter", "AdminTokenParameter"},
     "IdentityFunction": {"AgentApiTokenParameter"},
@@ -283,5 +296,5 @@ def test_a_job_that_fails_is_the_only_one_that_comes_again(resources: Resources)
 def test_the_template_names_no_secret(resources: Resources) -> None:
     for function in of_type(resources, "AWS::Lambda::Function").values():
         variables = function["Environment"]["Variables"]
-        for name in {"CHAT_API_KEY", "CHAT_API_TOKEN", "AGENT_API_TOKEN", "DECKHAND_ADMIN_TOKEN"} & set(variables):
+        for name in SECRET_VARIABLES & set(variables):
             assert variables[name]["Fn::If"][1]["Fn::Sub"].startswith("ssm:")

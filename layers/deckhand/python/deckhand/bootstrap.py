@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from deckhand.agent.budget import Budget
+from deckhand.agent.conductor import HttpConductor
 from deckhand.agent.gateway import Endpoint, HttpGateway
 from deckhand.agent.tools import OperationTools
 from deckhand.domain.principal import Channel, Principal
@@ -38,6 +39,7 @@ from deckhand.storage.reports import BucketReports, FolderReports, Reports
 from deckhand.storage.tokens import Tokens
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
+from deckhand.turns.waking import Waking
 
 if TYPE_CHECKING:
     from deckhand.edge.jobs import JobWorker
@@ -136,6 +138,26 @@ class Parts:
             monotonic=time.monotonic,
         )
 
+    @cached_property
+    def waking(self) -> Waking | None:
+        """None while no conductor, or no gateway, is configured."""
+        settings, gateway = self.settings, self.gateway
+        if settings.chat_conductor_url is None or settings.chat_endpoint_url is None or gateway is None:
+            return None
+        conductor = HttpConductor(
+            settings.chat_conductor_url,
+            token=lambda: _secret(settings.chat_conductor_token),
+            pod=settings.chat_conductor_pod,
+        )
+        return Waking(
+            self.turns,
+            conductor,
+            cooldown_s=settings.chat_conductor_cooldown_s,
+            endpoint=settings.chat_endpoint_url,
+            pinned=gateway.pinned,
+            has_key=lambda: bool(_secret(settings.chat_api_key)),
+        )
+
     def caller(self, principal: Principal, channel: Channel) -> Caller:
         return Caller(
             principal=principal,
@@ -186,6 +208,7 @@ class Parts:
         direct = DirectChat(
             context=self.turns,
             chats=self.chats,
+            waking=self.waking,
             thread=thread,
             secret=lambda: _secret(settings.chat_api_token),
             limit=settings.chat_max_concurrent,

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from deckhand.domain.times import zone
 
@@ -40,6 +49,10 @@ class Settings(BaseModel):
 
     chat_api_token: SecretStr | None = None
     chat_max_concurrent: int = 1
+    chat_conductor_token: SecretStr | None = None
+    chat_conductor_pod: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$")
+    chat_conductor_url: str | None = None
+    chat_conductor_cooldown_s: int = Field(default=300, ge=1)
     deckhand_admin_token: SecretStr | None = None
     deckhand_rate_per_minute: int = Field(default=0, ge=0)
     reports_bucket: str = ""
@@ -75,11 +88,18 @@ class Settings(BaseModel):
         except (TypeError, ValueError):
             return 1
 
-    @field_validator("chat_endpoint_url")
+    @field_validator("chat_endpoint_url", "chat_conductor_url")
     @classmethod
     def _http_url(cls, url: str | None) -> str | None:
         if url is not None and not url.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://")
+        return url
+
+    @field_validator("chat_conductor_url")
+    @classmethod
+    def _whole_conductor(cls, url: str | None, rest: ValidationInfo) -> str | None:
+        if url is not None and not (rest.data.get("chat_conductor_token") and rest.data.get("chat_conductor_pod")):
+            raise ValueError("needs CHAT_CONDUCTOR_TOKEN and CHAT_CONDUCTOR_POD beside it")
         return url
 
     @model_validator(mode="before")

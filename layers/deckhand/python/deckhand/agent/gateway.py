@@ -6,6 +6,7 @@ server differs in them.
 """
 
 import asyncio
+import copy
 import json
 import logging
 import time
@@ -50,6 +51,13 @@ class Endpoint:
     prompt_cache: bool
 
 
+@dataclass(slots=True)
+class _Learned:
+    """What an endpoint was found not to understand."""
+
+    dialect: Dialect
+
+
 class HttpGateway:
     """A `ChatGateway`. What an endpoint was found not to understand is remembered for the life of the object."""
 
@@ -64,19 +72,28 @@ class HttpGateway:
     ) -> None:
         self._endpoint, self._new_id = endpoint, new_id
         self._sleep, self._clock, self._wall = sleep, clock, wall
-        self._dialect = Dialect.of(endpoint.model, prompt_cache=endpoint.prompt_cache)
+        self._learned = _Learned(Dialect.of(endpoint.model, prompt_cache=endpoint.prompt_cache))
+        self._again = True
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+
+    def pinned(self, url: str) -> "HttpGateway":
+        """The same model, key and connections at another address, and no request is ever made twice: what a refusal
+        of the form teaches is for the next turn.
+        """
+        pinned = copy.copy(self)
+        pinned._endpoint, pinned._again = replace(self._endpoint, url=url), False
+        return pinned
 
     async def stream(self, request: StepRequest) -> AsyncGenerator[TextDelta | Answer, None]:
         """See `ChatGateway.stream`."""
         timer, tries = StepTimer(request.limits, self._clock), Tries()
-        body, dialect, shown = self._body(request), self._dialect, False
+        body, dialect, shown = self._body(request), self._learned.dialect, False
         first_dialect = dialect
         while True:
             try:
                 async with aclosing(self._try(spoken(body, dialect), timer)) as items:
                     async for item in items:
-                        self._dialect, shown = dialect, True
+                        self._learned.dialect, shown = dialect, True
                         yield item
                 return
             except TryFailed as caught:
@@ -84,6 +101,8 @@ class HttpGateway:
             # Raised out here so that no upstream text hangs on our error.
             plain = plainer(dialect, body, failed.refusal.complaint) if dialect == first_dialect else dialect
             pause = 0.0 if plain != dialect else tries.pause(failed, timer.left())
+            if not self._again:
+                self._learned.dialect, pause = plain, None
             _log(failed, pause, shown=shown)
             if shown or pause is None:
                 raise failed.refusal.error

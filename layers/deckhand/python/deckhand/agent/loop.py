@@ -58,12 +58,12 @@ class StopFlag:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything a run needs. `shorter` gives a shorter history once, when the gateway says that the context is
-    full.
+    full; None where nothing is asked twice.
     """
 
     system: list[dict[str, Any]]
     history: list[dict[str, Any]]
-    shorter: Callable[[], list[dict[str, Any]]]
+    shorter: Callable[[], list[dict[str, Any]]] | None
     turn_id: str = ""
     anchor: int = 0
     voice: bool = False
@@ -140,7 +140,7 @@ class Loop:
 
     def _shorten(self) -> None:
         """Once a turn, and only while nothing of the step was shown, the history is made shorter."""
-        if self._at.shortened or self._at.shown:
+        if self._plan.shorter is None or self._at.shortened or self._at.shown:
             raise ContextFull()
         self._at.shortened = True
         self._at.messages[: len(self._plan.history)] = self._plan.shorter()

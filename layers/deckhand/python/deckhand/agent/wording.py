@@ -27,6 +27,8 @@ CALL_AS_TEXT = (
 )
 CALL_AS_TEXT_FAILED = "The model wrote its tool call as text twice, so nothing was done."
 
+WAKING = "The AI service is waking up. This message was not answered yet; it can be sent again once the service is up."
+
 
 def capped(text: str, cause: CappedBy) -> str:
     """The progress so far, and how to go on."""

@@ -44,7 +44,10 @@ _DIRECT = {
     "properties": {
         "message": _TEXT,
         "sessionId": {"type": "string", "maxLength": 200},
-        "wakeMode": {"enum": ["wait", "resume"]},
+        "wakeMode": {
+            "enum": ["wait", "resume"],
+            "description": "`wait` may answer `pendingWake: {pod}`: no model was asked. `resume` never wakes.",
+        },
     },
 }
 _CONVERSATION = {"name": "conversationId", "in": "path", "required": True, "schema": {"type": "string"}}

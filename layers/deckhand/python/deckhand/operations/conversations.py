@@ -1,6 +1,5 @@
 """Conversations: list, create, read, rename, replace, delete."""
 
-from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -19,6 +18,7 @@ from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.deletion import delete_conversation as _delete
+from deckhand.storage.deletion import make_room
 from deckhand.storage.history import History
 
 ATTEMPTS = 20
@@ -109,7 +109,7 @@ def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any
         raise NotFound(NO_HISTORY) from None
     if given.fromHistory:
         history.remove(caller.owner, token=caller.new_id())
-    _make_room(caller, keep=header.id)
+    make_room(caller.store, caller.owner, keep=header.id, now=caller.now(), new_token=caller.new_id)
     return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
 
 
@@ -178,19 +178,6 @@ def delete_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]
     stored = caller.conversations.find(caller.owner, given.id)
     _delete(caller.store, caller.owner, stored, now=caller.now(), token=caller.new_id())
     return {"ok": True}
-
-
-def _make_room(caller: Caller, *, keep: str) -> None:
-    headers = caller.conversations.headers(caller.owner)
-    for stored in reversed(headers):
-        if len(headers) <= MAX_CONVERSATIONS:
-            return
-        if stored.header.id == keep or _running(caller, stored.header.id):
-            continue
-        # Unless a turn starts there at this moment; then the conversation is no longer the least active one.
-        with suppress(ConditionFailed):
-            _delete(caller.store, caller.owner, stored, now=caller.now(), token=caller.new_id(), unchanged=True)
-            headers.remove(stored)
 
 
 def _running(caller: Caller, conversation: str) -> str | None:

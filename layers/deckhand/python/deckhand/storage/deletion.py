@@ -2,10 +2,15 @@
 found by the sweep.
 """
 
-from deckhand.storage.conversations import Owner, StoredHeader, header_key, transcript_pk
+from collections.abc import Callable
+from contextlib import suppress
+
+from deckhand.domain.conversation import MAX_CONVERSATIONS
+from deckhand.domain.errors import ConditionFailed
+from deckhand.storage.conversations import Conversations, Owner, StoredHeader, header_key, transcript_pk
 from deckhand.storage.port import Condition, Delete, Item, ItemStore, Key, Op, Put, Table, VersionIs
 from deckhand.storage.repeat import write_surely
-from deckhand.storage.turns import LOG_LIFE_S, Running, head_key, running_key
+from deckhand.storage.turns import LOG_LIFE_S, Running, Turns, head_key, running_key
 
 _HOMES: tuple[Table, ...] = ("deck", "turns")
 
@@ -39,3 +44,20 @@ def finish_deletion(store: ItemStore, owner: Owner, conversation: str) -> None:
         while items := store.query(table, pk).items:
             store.delete_many([Key(table, pk, item.sk) for item in items])
     store.delete_many([running_key(owner, conversation)])
+
+
+def make_room(store: ItemStore, owner: Owner, *, keep: str, now: float, new_token: Callable[[], str]) -> None:
+    """Removes the least recently active of a user's conversations that are over 100, but none with a running turn and
+    never `keep`.
+    """
+    headers = Conversations(store).headers(owner)
+    for stored in reversed(headers):
+        if len(headers) <= MAX_CONVERSATIONS:
+            return
+        head = Turns(store).head(owner, stored.header.id)
+        if stored.header.id == keep or (head is not None and head.head.running(now)):
+            continue
+        # Unless a turn starts there at this moment; then the conversation is no longer the least active one.
+        with suppress(ConditionFailed):
+            delete_conversation(store, owner, stored, now=now, token=new_token(), unchanged=True)
+            headers.remove(stored)

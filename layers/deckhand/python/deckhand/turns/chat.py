@@ -76,13 +76,16 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnWish:
-    """What a caller asks for. `messages` are `(role, content)`; `time_left` is what the process has, in seconds."""
+    """What a caller asks for. `messages` are `(role, content)`; `time_left` is what the process has, in seconds;
+    `pinned` is asked instead of the deployment's gateway, and nothing twice.
+    """
 
     messages: Sequence[tuple[Literal["user", "assistant"], str]]
     voice: bool = False
     viewed_card: str | None = None
     page: str | None = None
     time_left: float | None = None
+    pinned: ChatGateway | None = None
 
 
 class Chats:
@@ -169,10 +172,14 @@ class Chats:
         caller = self._caller_for(principal)
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
         toolbox = await asyncio.to_thread(self._toolbox_for, caller)
+
+        def shorter() -> list[dict[str, Any]]:
+            return transcript(newest_that_fit(reversed(messages), self._settings.window_chars // SHORTER), [])
+
         plan = Plan(
             system=system,
             history=transcript(messages, exchanges),
-            shorter=lambda: transcript(newest_that_fit(reversed(messages), self._settings.window_chars // SHORTER), []),
+            shorter=shorter if wish.pinned is None else None,
             turn_id=turn.id,
             anchor=turn.head.head.anchor,
             voice=wish.voice,
@@ -223,7 +230,8 @@ class Chats:
         budget = self._settings.budget
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
-        return Loop(self._gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)
+        gateway = wish.pinned or self._gateway
+        return Loop(gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)
 
     def _system(self, caller: Caller, wish: TurnWish) -> list[dict[str, Any]]:
         cards = []
