@@ -21,10 +21,12 @@ def developer_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def function_environment(
-    function: Function, environ: Mapping[str, str], *, data: Path, demo_url: str | None
+    function: Function, environ: Mapping[str, str], *, data: Path, demo_url: str | None, origin: str
 ) -> dict[str, str]:
-    """All variables of one function's processes. `demo_url` is the demo gateway's endpoint while no other is set."""
-    settings = {"DECKHAND_RATE_PER_MINUTE": "0", **developer_settings(environ)}
+    """All variables of one function's processes. `demo_url` is the demo gateway's endpoint while no other is set;
+    `origin` is where a browser finds the stack.
+    """
+    settings = {"DECKHAND_RATE_PER_MINUTE": "0", "DECKHAND_ORIGINS": origin, **developer_settings(environ)}
     if demo_url is not None:
         settings |= {"DECKHAND_DEMO": "1", "CHAT_ENDPOINT_URL": demo_url, "CHAT_MODEL": "demo"}
     return {

@@ -146,11 +146,13 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
         files.enter_context(sole_user(data.database))
         write_journal(None if verbose else data.own_log)
         token = owner_token(data)
+        # Browsers have passkeys on localhost, not on 127.0.0.1.
+        origin = f"http://localhost:{bound.getsockname()[1]}"
         async with running_demo(wants_demo(environ)) as demo_url:
             programs = [
                 Program(
                     function,
-                    function_environment(function, environ, data=data.path, demo_url=demo_url),
+                    function_environment(function, environ, data=data.path, demo_url=demo_url, origin=origin),
                     log=_log(function, data, files, verbose=verbose),
                     preloads=PRELOADS if function.streams or function.queue else POLICY,
                 )

@@ -30,7 +30,7 @@ class Product:
     """All apps of a deployment behind one door."""
 
     def __init__(self, folder: Path, store: SqliteStore) -> None:
-        self.deck = Deck(folder, store, {"CHAT_API_TOKEN": "direct"})
+        self.deck = Deck(folder, store, {"CHAT_API_TOKEN": "direct", "DECKHAND_ORIGINS": "https://deckhand.test"})
         parts = self.deck.parts
         self.calls = 0
         self.apps: list[App] = [

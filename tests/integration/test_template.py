@@ -28,6 +28,7 @@ SECRETS = {
     "AdminTokenParameter": "/deckhand/admin",
     "ChatApiTokenParameter": "/deckhand/direct",
     "ConductorTokenParameter": "/deckhand/conductor",
+    "EnrolCodeParameter": "/deckhand/enrol",
 }
 SECRET_VARIABLES = {
     "CHAT_API_KEY",
@@ -35,6 +36,7 @@ SECRET_VARIABLES = {
     "CHAT_CONDUCTOR_TOKEN",
     "AGENT_API_TOKEN",
     "DECKHAND_ADMIN_TOKEN",
+    "DECKHAND_ENROL_CODE",
 }
 SECRETS_OF = {
     "ChatFunction": {
@@ -45,10 +47,9 @@ SECRETS_OF = {
     },
     "ConversationsFunction": {"AgentApiTokenParameter"},
     "ManifestsFunction": {"AgentApiTokenParameter", "AdminTokenParameter"},
-    "IdentityFunction": {"AgentApiTokenParameter"},
+    "IdentityFunction": {"AgentApiTokenParameter", "EnrolCodeParameter"},
     "JobsFunction": {"ChatApiKeyParameter"},
 }
-
 Resources = dict[str, dict[str, Any]]
 
 
@@ -237,10 +238,11 @@ def test_credentials_are_looked_up_one_by_one_and_listed_by_identity_only(resour
         (listed(statement["Action"]), [named(resource) for resource in listed(statement["Resource"])])
         for statement in conditional
     ]
-    assert reaches == ([(["dynamodb:GetItem"], ["IdentityTable"])] if function in LOOKED_UP_BY else [])
-    for statement in conditional:
-        keys = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
-        assert set(keys) == {"token#*", "session#*", "configured"}
+    looked_up = [(["dynamodb:GetItem"], ["IdentityTable"]), (["dynamodb:PutItem"], ["IdentityTable"])]
+    assert reaches == (looked_up if function in LOOKED_UP_BY else [])
+    keys = [statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"] for statement in conditional]
+    # The one thing that is written is that a session was used.
+    assert keys == ([["token#*", "session#*", "configured"], ["session#*"]] if function in LOOKED_UP_BY else [])
 
 
 @pytest.mark.parametrize("function", list(SECRETS_OF))

@@ -25,7 +25,7 @@ FUNCTION = Function(
 
 
 def environment(environ: dict[str, str], *, demo_url: str | None = None) -> dict[str, str]:
-    return function_environment(FUNCTION, environ, data=Path("/data"), demo_url=demo_url)
+    return function_environment(FUNCTION, environ, data=Path("/data"), demo_url=demo_url, origin="http://localhost:1")
 
 
 def test_the_developers_settings_win_over_the_templates() -> None:

@@ -18,6 +18,7 @@ from deckhand.agent.tools import OperationTools
 from deckhand.domain.principal import Channel, Principal
 from deckhand.edge.app import App, Route
 from deckhand.edge.auth import Authenticator
+from deckhand.edge.auth import Sessions as SessionCookies
 from deckhand.edge.chat import ChatRoutes
 from deckhand.edge.direct import DirectChat
 from deckhand.edge.live import EventLoopThread
@@ -36,6 +37,7 @@ from deckhand.storage.port import ItemStore, Table
 from deckhand.storage.queue import JobQueue
 from deckhand.storage.rates import Rates
 from deckhand.storage.reports import BucketReports, FolderReports, Reports
+from deckhand.storage.sessions import Sessions
 from deckhand.storage.tokens import Tokens
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
@@ -44,6 +46,8 @@ from deckhand.turns.waking import Waking
 if TYPE_CHECKING:
     from deckhand.edge.jobs import JobWorker
 
+TENANT = "main"
+"""Whose deployment this is: who signs in here belongs to it."""
 # A local file costs nothing to write and nothing to look at.
 LOCAL_PACE = Pace(flush_first=0.05, flush_grown=0.05, poll_first=0.03, poll_grown=0.1, watch=0.25)
 
@@ -179,8 +183,19 @@ class Parts:
     def authenticator(self) -> Authenticator:
         """Made anew each time: a secret in the Parameter Store may change."""
         return Authenticator(
-            _secret(self.settings.agent_api_token), _secret(self.settings.deckhand_admin_token), tokens=self.tokens
+            _secret(self.settings.agent_api_token),
+            _secret(self.settings.deckhand_admin_token),
+            tokens=self.tokens,
+            sessions=self.session_cookies,
         )
+
+    @cached_property
+    def session_cookies(self) -> SessionCookies:
+        return SessionCookies(self.sessions.principal, self.settings.deckhand_origins)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self.store, now=time.time, new_id=new_id)
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -236,7 +251,43 @@ class Parts:
         return App(self._routes(CARD_FAMILIES))
 
     def identity_app(self) -> App:
-        return App(self._routes(IDENTITY_FAMILIES))
+        return App([*self._sign_in_routes(), *self._routes(IDENTITY_FAMILIES)])
+
+    def _sign_in_routes(self) -> list[Route]:
+        from deckhand.edge.enrolment import Enrolments
+        from deckhand.edge.identity import IdentityRoutes
+        from deckhand.edge.passkeys import Passkeys
+        from deckhand.edge.session_opening import SessionOpening
+        from deckhand.edge.sign_in import SignIns
+        from deckhand.storage.accounts import Accounts
+        from deckhand.storage.attempts import Attempts
+        from deckhand.storage.challenges import Challenges
+        from deckhand.storage.invites import Invites
+
+        store, now, tenant = self.store, time.time, TENANT
+        passkeys = Passkeys(self.settings.deckhand_origins)
+        accounts = Accounts(store, tenant, new_id=new_id)
+        challenges = Challenges(store, tenant, now=now, new_id=new_id)
+        attempts = Attempts(store, tenant, now=now, new_id=new_id)
+        opening = SessionOpening(tenant, accounts, self.sessions, now=now, random=os.urandom)
+        enrolments = Enrolments(
+            passkeys,
+            accounts,
+            challenges,
+            Invites(store, tenant, new_id=new_id),
+            opening,
+            first_code=lambda: _secret(self.settings.deckhand_enrol_code),
+            new_id=new_id,
+        )
+        sign_ins = SignIns(passkeys, accounts, challenges, attempts, opening)
+        routes = IdentityRoutes(
+            enrolments,
+            sign_ins,
+            attempts,
+            self.session_cookies,
+            authenticate=lambda request: self.authenticator.principal(request),
+        )
+        return routes.routes()
 
     def _routes(self, families: Iterable[ModuleType]) -> list[Route]:
         modules = {family.__name__ for family in families}

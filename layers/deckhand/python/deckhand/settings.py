@@ -3,6 +3,7 @@
 """
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -19,6 +20,8 @@ from pydantic import (
 )
 
 from deckhand.domain.times import zone
+
+ORIGIN = re.compile(r"(https://[a-z0-9.-]+|http://localhost)(:[0-9]{1,5})?")
 
 
 class SettingsError(Exception):
@@ -54,6 +57,8 @@ class Settings(BaseModel):
     chat_conductor_url: str | None = None
     chat_conductor_cooldown_s: int = Field(default=300, ge=1)
     deckhand_admin_token: SecretStr | None = None
+    deckhand_origins: tuple[str, ...] = ()
+    deckhand_enrol_code: SecretStr | None = None
     deckhand_rate_per_minute: int = Field(default=0, ge=0)
     reports_bucket: str = ""
     s3_endpoint: str | None = None
@@ -87,6 +92,15 @@ class Settings(BaseModel):
             return max(1, int(value))
         except (TypeError, ValueError):
             return 1
+
+    @field_validator("deckhand_origins", mode="before")
+    @classmethod
+    def _origins(cls, value: Any) -> Any:
+        """A comma list. Browsers have passkeys on https pages and on localhost only."""
+        found = tuple(part.strip().rstrip("/") for part in value.split(",")) if isinstance(value, str) else value
+        if not all(ORIGIN.fullmatch(origin) for origin in found):
+            raise ValueError("must be origins such as https://deck.example.org, with commas between them")
+        return found
 
     @field_validator("chat_endpoint_url", "chat_conductor_url")
     @classmethod

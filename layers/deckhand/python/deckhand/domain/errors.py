@@ -5,13 +5,14 @@
     │   ├── InvalidJson, BodyTooLarge, InvalidMessages, InvalidMessage, ValidationFailed
     │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
     │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField
-    ├── NotAllowed                Unauthenticated, NotConfigured, OriginNotAllowed, NotWriteable,
-    │                             OutsideDateWindow, ReportNotVerified
+    ├── NotAllowed                Unauthenticated, NotConfigured, OriginNotAllowed, SignInFailed,
+    │                             NotWriteable, OutsideDateWindow, ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
-    │                             UnknownRow, UnknownDocument, UnknownNotification, UnknownToken, NoTurnRunning
+    │                             UnknownRow, UnknownDocument, UnknownNotification, UnknownToken, NoTurnRunning,
+    │                             UnknownUser, UnknownCredential
     ├── Conflict                  TurnRunning, ChatInFlight, TooManyChats, IdempotencyMismatch,
     │                             DuplicateId, StaleVersion, NotAList,
-    │                             OrderMismatch, TooManyTokens
+    │                             OrderMismatch, TooManyTokens, LastOwner, TooManyCredentials
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
@@ -174,6 +175,13 @@ class OriginNotAllowed(NotAllowed):
     sentence = "This page may not change anything here."
 
 
+class SignInFailed(NotAllowed):
+    """Whatever was wrong: it is the same answer for all."""
+
+    code = "sign_in_failed"
+    sentence = "This did not work. Try again, or with another passkey."
+
+
 class NotFound(DeckhandError):
     code = "not_found"
     sentence = "There is nothing here."
@@ -212,6 +220,16 @@ class UnknownNotification(NotFound):
 class UnknownToken(NotFound):
     code = "unknown_token"
     sentence = "There is no such token."
+
+
+class UnknownUser(NotFound):
+    code = "unknown_user"
+    sentence = "There is no such user."
+
+
+class UnknownCredential(NotFound):
+    code = "unknown_credential"
+    sentence = "There is no such passkey."
 
 
 class NoTurnRunning(NotFound):
@@ -268,6 +286,16 @@ class DuplicateId(Conflict):
 class TooManyTokens(Conflict):
     code = "too_many_tokens"
     sentence = "There are 200 tokens already. Revoke some first."
+
+
+class LastOwner(Conflict):
+    code = "last_owner"
+    sentence = "Somebody must be left who can sign in as an owner."
+
+
+class TooManyCredentials(Conflict):
+    code = "too_many_credentials"
+    sentence = "A user has at most 20 passkeys. Remove one first."
 
 
 class NotAList(Conflict):

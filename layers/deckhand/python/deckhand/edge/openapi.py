@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from deckhand.edge.openapi_chat import CHAT_PATHS, PUBLIC_PATHS
+from deckhand.edge.openapi_sign_in import SIGN_IN_PATHS
 from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.registry import Http, Operation
 from deckhand.operations.schema import body_schema, http_only, tool_schema
@@ -51,11 +52,12 @@ def document() -> dict[str, Any]:
             "description": "A chat agent for a deck of personal data cards.",
         },
         "servers": [{"url": "/"}],
-        "security": [{"token": []}],
-        "paths": dict(sorted((paths | CHAT_PATHS | PUBLIC_PATHS).items())),
+        "security": [{"token": []}, {"session": []}],
+        "paths": dict(sorted((paths | CHAT_PATHS | PUBLIC_PATHS | SIGN_IN_PATHS).items())),
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "__Host-deckhand"},
                 "chatToken": {"type": "apiKey", "in": "header", "name": "X-Chat-Token"},
             },
             "schemas": {"Error": ERROR},

@@ -2,19 +2,14 @@
 
 from typing import Any
 
-_ERROR = {"$ref": "#/components/responses/Error"}
+from deckhand.edge.openapi_route import ERROR, described, object_answer
+
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 _TEXT = {"type": "string", "minLength": 1}
 
 
-def _object(description: str) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": {"type": "object"}}}}
-
-
 def _route(name: str, summary: str, answers: dict[str, Any], **more: Any) -> dict[str, Any]:
-    tags = more.pop("tags", ["chat"])
-    responses = {**answers, "default": _ERROR}
-    return {"operationId": name, "summary": summary, "tags": tags, "responses": responses, **more}
+    return described(name, summary, answers, **{"tag": "chat", **more})
 
 
 _MESSAGE = {
@@ -62,8 +57,8 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
                     "description": "The reply, or with `stream` the turn's events as they come.",
                     "content": {"application/json": {"schema": {"type": "object"}}, **_STREAM},
                 },
-                "202": _object("Queued behind the turn that is running."),
-                "409": _ERROR,
+                "202": object_answer("Queued behind the turn that is running."),
+                "409": ERROR,
             },
             parameters=[{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}}],
             requestBody={
@@ -74,9 +69,9 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
         )
     },
     "/api/chat/status": {
-        "get": _route("chat_status", "Whether chat is set up", {"200": _object("`{configured, …}`.")})
+        "get": _route("chat_status", "Whether chat is set up", {"200": object_answer("`{configured, …}`.")})
     },
-    "/api/chat/turns": {"get": _route("list_turns", "List running turns", {"200": _object("`{turns: [...]}`.")})},
+    "/api/chat/turns": {"get": _route("list_turns", "List running turns", {"200": object_answer("`{turns: [...]}`.")})},
     "/api/chat/turn/{conversationId}": {
         "get": _route(
             "reattach",
@@ -94,14 +89,14 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
         "delete": _route(
             "stop_turn",
             "Stop a turn",
-            {"200": _object("`{ok, turnId}`.")},
+            {"200": object_answer("`{ok, turnId}`.")},
             parameters=[_CONVERSATION, {"name": "turnId", "in": "query", "schema": {"type": "string"}}],
         ),
     },
 }
 
 PUBLIC_PATHS: dict[str, dict[str, Any]] = {
-    path: {"get": _route(name, summary, {"200": _object(answer)}, tags=["public"], security=[])}
+    path: {"get": _route(name, summary, {"200": object_answer(answer)}, tag="public", security=[])}
     for path, name, summary, answer in (
         ("/healthz", "healthz", "Whether the service is alive", "`{ok}`."),
         ("/api/instance", "instance", "How the instance and its agent are called", "`{name, chatAgent, demo}`."),

@@ -12,7 +12,9 @@ from deckhand.domain.errors import BodyTooLarge, InvalidJson, InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`headers` have lower-case names; `body` is what was sent, decoded from base64 where the front door encoded it."""
+    """`headers` have lower-case names; `body` is what was sent, decoded from base64 where the front door encoded it.
+    `source_ip` is the address that the front door saw, never one that a header claims.
+    """
 
     method: str
     path: str
@@ -20,6 +22,7 @@ class Request:
     query: Mapping[str, str]
     body: bytes
     request_id: str
+    source_ip: str = ""
 
     def json(self, limit: int) -> Any:
         """The body as JSON. Raises `BodyTooLarge` over `limit` bytes, then `InvalidJson`."""
@@ -51,6 +54,8 @@ def read_request(event: Mapping[str, Any]) -> Request:
     for name, values in (event.get("multiValueHeaders") or {}).items():
         if values:
             headers.setdefault(name.lower(), ", ".join(str(value) for value in values))
+    if cookies := event.get("cookies"):
+        headers.setdefault("cookie", "; ".join(str(cookie) for cookie in cookies))
     return Request(
         method=event.get("httpMethod") or http.get("method", "GET"),
         path=event.get("path") or event.get("rawPath", "/"),
@@ -58,6 +63,7 @@ def read_request(event: Mapping[str, Any]) -> Request:
         query=dict(event.get("queryStringParameters") or {}),
         body=_body(event),
         request_id=str(context.get("requestId", "")),
+        source_ip=str((context.get("identity") or http).get("sourceIp") or ""),
     )
 
 

@@ -1,5 +1,6 @@
 """On whose behalf an operation runs, and what it may use. Operations know nothing of HTTP or models."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -20,7 +21,9 @@ from deckhand.storage.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`now` gives epoch seconds; `zone` is the user's; every store is bound to the principal's tenant."""
+    """`now` gives epoch seconds; `zone` is the user's; `random` gives that many bytes for secrets; every store is bound
+    to the principal's tenant.
+    """
 
     principal: Principal
     channel: Channel
@@ -31,6 +34,7 @@ class Caller:
     now: Callable[[], float]
     new_id: Callable[[], str]
     zone: ZoneInfo
+    random: Callable[[int], bytes] = os.urandom
 
     @property
     def owner(self) -> Owner:

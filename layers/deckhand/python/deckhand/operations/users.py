@@ -1,0 +1,164 @@
+"""Users of a deployment: who there is, what they may, how they come in. Passkeys and codes are everybody's own."""
+
+from typing import Any
+
+from pydantic import Field
+
+from deckhand.domain import recovery
+from deckhand.domain.account import MAX_NAME, Account, UserRole, shown_credential
+from deckhand.domain.base64url import from_base64, to_base64url
+from deckhand.domain.errors import NotAllowed, UnknownCredential, UnknownUser
+from deckhand.domain.times import iso
+from deckhand.operations.arguments import Arguments, Nothing
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+from deckhand.storage.accounts import Accounts, Edit, put_code
+from deckhand.storage.invites import CODE_BYTES, INVITE_LIFE_S, Invite, Invites
+
+
+class CredentialId(Arguments):
+    id: str = Field(description="The passkey's id, as list_credentials shows it.")
+
+
+class NewInvite(Arguments):
+    role: UserRole = Field(description="What whoever comes by it may do.")
+
+
+class UserId(Arguments):
+    id: str = Field(description="The user's id, as list_users shows it.")
+
+
+class UserChange(UserId):
+    name: str | None = Field(default=None, min_length=1, max_length=MAX_NAME, pattern=r"\S")
+    role: UserRole | None = None
+    disabled: bool | None = Field(default=None, description="Who is disabled cannot sign in, and is signed out.")
+
+
+@operation(summary="List your passkeys", input=Nothing, http=Http("GET", "/api/credentials"))
+def list_credentials(caller: Caller, given: Nothing) -> dict[str, Any]:
+    """`{credentials: [{id, nickname, createdAt, lastUsedAt?}], recoveryCodes}`: your own, oldest first, and how many
+    codes are left. Raises `UnknownUser`.
+    """
+    account = _own(caller)
+    shown = [shown_credential(one) for one in account.credentials]
+    return {"credentials": shown, "recoveryCodes": len(account.recovery)}
+
+
+@operation(
+    summary="Remove a passkey of yours",
+    input=CredentialId,
+    http=Http("DELETE", "/api/credentials/{id}"),
+    mutates=True,
+)
+def remove_credential(caller: Caller, given: CredentialId) -> dict[str, Any]:
+    """`{ok: true}`; the sessions that it opened end. Raises `UnknownCredential`, `LastOwner`."""
+    known = from_base64(given.id)
+    if not known:
+        raise UnknownCredential()
+    credential_id = to_base64url(known)
+    _accounts(caller).change(_user(caller), lambda account: Edit(account.removing(credential_id)))
+    return {"ok": True}
+
+
+@operation(
+    summary="Make new recovery codes",
+    input=Nothing,
+    http=Http("POST", "/api/recovery-codes", status=201),
+    mutates=True,
+)
+def make_recovery_codes(caller: Caller, given: Nothing) -> dict[str, Any]:
+    """`{codes: [10 texts]}`, shown this once; each signs you in once, and older ones are void. Raises `UnknownUser`."""
+    codes = [recovery.new_code(caller.random) for _ in range(recovery.CODES)]
+    user = _user(caller)
+    puts = [put_code(caller.principal.tenant, code, recovery.stored(code, user, caller.random)) for code in codes]
+    _accounts(caller).change(user, lambda account: Edit(account.recoverable(code.selector for code in codes), puts))
+    return {"codes": [code.text for code in codes]}
+
+
+@operation(summary="Invite somebody", input=NewInvite, http=Http("POST", "/api/invites", status=201), mutates=True)
+def create_invite(caller: Caller, given: NewInvite) -> dict[str, Any]:
+    """`{code, expiresAt}`: it lets one person in within 7 days, and is shown this once. Raises `NotAllowed`."""
+    _check_owner(caller)
+    code = to_base64url(caller.random(CODE_BYTES))
+    expires = int(caller.now()) + INVITE_LIFE_S
+    invites = Invites(caller.store, caller.principal.tenant, new_id=caller.new_id)
+    invites.add(code, Invite(role=given.role), expires=expires)
+    return {"code": code, "expiresAt": iso(expires)}
+
+
+@operation(summary="List users", input=Nothing, http=Http("GET", "/api/users"))
+def list_users(caller: Caller, given: Nothing) -> dict[str, Any]:
+    """`{users: [{id, name, role, disabled, createdAt, credentials}]}`, oldest first; `credentials` counts their
+    passkeys. Raises `NotAllowed`.
+    """
+    _check_owner(caller)
+    found = [stored.account for stored in _accounts(caller).all()]
+    return {"users": [_shown(account) for account in sorted(found, key=lambda one: one.created_at)]}
+
+
+@operation(summary="Read a user", input=UserId, http=Http("GET", "/api/users/{id}"))
+def read_user(caller: Caller, given: UserId) -> dict[str, Any]:
+    """`{user}`, of oneself or for an owner. Raises `NotAllowed`, `UnknownUser`."""
+    if given.id != caller.principal.user:
+        _check_owner(caller)
+    return {"user": _shown(_found(caller, given.id))}
+
+
+@operation(summary="Change a user", input=UserChange, http=Http("PATCH", "/api/users/{id}"), mutates=True)
+def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
+    """`{user}`. A new role, or being disabled, ends their sessions. Raises `NotAllowed`, `UnknownUser`, `LastOwner`."""
+    _check_owner(caller)
+
+    def edit(account: Account) -> Edit:
+        role = given.role or account.role
+        disabled = account.disabled if given.disabled is None else given.disabled
+        named = account if given.name is None else account.model_copy(update={"name": given.name.strip()})
+        return Edit(named.becoming(role=role, disabled=disabled))
+
+    _check_id(given.id)
+    return {"user": _shown(_accounts(caller).change(given.id, edit))}
+
+
+def _accounts(caller: Caller) -> Accounts:
+    return Accounts(caller.store, caller.principal.tenant, new_id=caller.new_id)
+
+
+def _user(caller: Caller) -> str:
+    """Passkeys and codes are managed by the person who signed in, not by what acts for them."""
+    if caller.principal.kind != "user":
+        raise NotAllowed("Sign in to manage your own passkeys and codes.")
+    return caller.principal.user
+
+
+def _own(caller: Caller) -> Account:
+    return _found(caller, _user(caller))
+
+
+def _found(caller: Caller, user: str) -> Account:
+    _check_id(user)
+    stored = _accounts(caller).find(user)
+    if stored is None:
+        raise UnknownUser()
+    return stored.account
+
+
+def _check_id(user: str) -> None:
+    """An id comes from a request: what no key can hold is no id of ours."""
+    if not 0 < len(user) <= 64:
+        raise UnknownUser()
+
+
+def _check_owner(caller: Caller) -> None:
+    if caller.principal.role != "owner":
+        raise NotAllowed("Only an owner may do this.")
+
+
+def _shown(account: Account) -> dict[str, Any]:
+    return {
+        "id": account.id,
+        "name": account.name,
+        "role": account.role,
+        "disabled": account.disabled,
+        "createdAt": iso(account.created_at),
+        "credentials": len(account.credentials),
+    }
