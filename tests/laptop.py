@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,10 +23,14 @@ turn.LEASE_S, turn.RENEW_S = {lease}, {renew}
 
 
 class Laptop:
-    """`lease`: seconds of a turn's lease; None leaves it as it is, and the template with it."""
+    """`lease`: seconds of a turn's lease; None leaves it as it is, and the template with it. `settings` are further
+    variables of its environment.
+    """
 
-    def __init__(self, folder: Path, gateway: str, *, lease: float | None = None) -> None:
-        self.folder, self._gateway = folder, gateway
+    def __init__(
+        self, folder: Path, gateway: str, *, lease: float | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.folder, self._settings = folder, {"CHAT_ENDPOINT_URL": gateway, **(settings or {})}
         self._template = ROOT / "template.yaml" if lease is None else _hasty_template(folder, lease)
         self.data = folder / "data"
         self._started: subprocess.Popen[str] | None = None
@@ -38,7 +42,7 @@ class Laptop:
                 *(sys.executable, "-m", "infra.local.stack", "--port", "0"),
                 *("--template", str(self._template), "--data", str(self.data)),
             ],
-            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "CHAT_ENDPOINT_URL": self._gateway},
+            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), **self._settings},
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

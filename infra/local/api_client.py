@@ -46,7 +46,7 @@ class Api:
             base_url=url,
             headers={"Authorization": f"Bearer {token}"},
             timeout=httpx2.Timeout(30.0, read=SILENCE_SECONDS),
-            trust_env=_host(url) not in LOOPBACK,  # a proxy is never between us and ourselves
+            trust_env=host_of(url) not in LOOPBACK,  # a proxy is never between us and ourselves
         )
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class Api:
         try:
             with self._http.stream(method, path, json=body, headers=headers) as response:
                 if response.is_error:
-                    raise _refusal(response.status_code, response.read())
+                    raise refusal(response.status_code, response.read())
                 if response.is_redirect:
                     raise self._stranger()
                 yield response
@@ -155,7 +155,8 @@ class Api:
         return ApiError(f"What answers at {self.url} is not Deckhand.", "stranger")
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
+    """Raises ApiError for what is no address."""
     try:
         parts = httpx2.URL(url)
     except httpx2.InvalidURL:
@@ -165,7 +166,8 @@ def _host(url: str) -> str:
     return parts.host
 
 
-def _refusal(status: int, content: bytes) -> ApiError:
+def refusal(status: int, content: bytes) -> ApiError:
+    """What an answer that is no success says."""
     try:
         told = json.loads(content)
         sentence, code = str(told["error"]), str(told["code"])
