@@ -1,7 +1,10 @@
 """Settings from the environment."""
 
+from decimal import Decimal
+
 import pytest
 
+from deckhand.domain.allowance import Allowance
 from deckhand.settings import Settings, SettingsError, read_settings
 
 
@@ -29,6 +32,10 @@ def test_every_bad_variable_is_named_at_once_and_no_value_is() -> None:
         "CHAT_ENDPOINT_URL": "ftp://secret-host",
         "DECKHAND_TZ": "Mars/Secret",
         "RESPONSE_MODE": "sekret-mode",
+        "CHAT_DAILY_TOKENS": "-1",
+        "CHAT_DAILY_COST_USD": "NaN",
+        "CHAT_PRICES": '{"m": "secret"}',
+        "DECKHAND_RATE_PER_MINUTE": "1.5",
     }
     with pytest.raises(SettingsError) as error:
         read_settings(bad)
@@ -78,3 +85,20 @@ def test_a_legacy_port_that_is_no_number_is_named() -> None:
 def test_a_secret_is_not_shown() -> None:
     settings = read_settings({"CHAT_API_KEY": "k-123456", "AGENT_API_TOKEN": "t-123456"})
     assert "123456" not in repr(settings) + str(settings)
+
+
+def test_an_allowance_of_zero_is_none() -> None:
+    assert not read_settings({"CHAT_DAILY_TOKENS": "0", "CHAT_DAILY_COST_USD": "0.00"}).allowance.is_limited
+    settings = read_settings({"CHAT_DAILY_TOKENS": "5000", "CHAT_DAILY_COST_USD": "0.1"})
+    assert settings.allowance == Allowance(tokens=5_000, cost=Decimal("0.1"))
+
+
+def test_a_bad_price_stops_the_start_with_the_name_of_its_model() -> None:
+    with pytest.raises(SettingsError, match=r"CHAT_PRICES .*gpt-9"):
+        read_settings({"CHAT_PRICES": '{"gpt-9": {"input": 1}}'})
+
+
+def test_prices_are_found_by_the_name_of_a_model() -> None:
+    settings = read_settings({"CHAT_PRICES": '{"gpt-*": {"input": 1, "output": 2}}'})
+    assert settings.chat_prices.find("gpt-9") is not None
+    assert read_settings({}).chat_prices.find("gpt-9") is None

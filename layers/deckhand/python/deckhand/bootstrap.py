@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
@@ -15,6 +16,7 @@ from deckhand.agent.budget import Budget
 from deckhand.agent.conductor import HttpConductor
 from deckhand.agent.gateway import Endpoint, HttpGateway
 from deckhand.agent.tools import OperationTools
+from deckhand.domain.allowance import Allowance
 from deckhand.domain.principal import Channel, Principal
 from deckhand.edge.app import App, Route
 from deckhand.edge.auth import Authenticator
@@ -41,6 +43,7 @@ from deckhand.storage.sessions import Sessions
 from deckhand.storage.tokens import Tokens
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
+from deckhand.turns.metering import Metering
 from deckhand.turns.waking import Waking
 
 if TYPE_CHECKING:
@@ -50,6 +53,9 @@ TENANT = "main"
 """Whose deployment this is: who signs in here belongs to it."""
 # A local file costs nothing to write and nothing to look at.
 LOCAL_PACE = Pace(flush_first=0.05, flush_grown=0.05, poll_first=0.03, poll_grown=0.1, watch=0.25)
+
+
+logger = logging.getLogger(__name__)
 
 
 def new_id() -> str:
@@ -140,6 +146,7 @@ class Parts:
             ),
             watcher=Telemetry(debug=settings.health_debug),
             monotonic=time.monotonic,
+            metering=self.metering,
         )
 
     @cached_property
@@ -162,6 +169,27 @@ class Parts:
             has_key=lambda: bool(_secret(settings.chat_api_key)),
         )
 
+    @cached_property
+    def metering(self) -> Metering:
+        settings = self.settings
+        if settings.allowance.cost is not None and settings.chat_prices.find(settings.chat_model) is None:
+            logger.warning("CHAT_DAILY_COST_USD limits nothing: CHAT_PRICES has no price for CHAT_MODEL")
+        return Metering(
+            self.turns,
+            allowance_of=self.allowance,
+            zone_of=self.zone,
+            prices=settings.chat_prices,
+            model=settings.chat_model,
+        )
+
+    def allowance(self, principal: Principal) -> Allowance:
+        """What a principal may use a day: the same for everybody."""
+        return self.settings.allowance
+
+    def zone(self, principal: Principal) -> ZoneInfo:
+        """Where a principal's days begin."""
+        return self.settings.zone
+
     def caller(self, principal: Principal, channel: Channel) -> Caller:
         return Caller(
             principal=principal,
@@ -172,7 +200,8 @@ class Parts:
             reports=self.reports(principal.tenant),
             now=time.time,
             new_id=new_id,
-            zone=self.settings.zone,
+            zone=self.zone(principal),
+            allowance=self.allowance(principal),
         )
 
     @cached_property
@@ -242,7 +271,9 @@ class Parts:
     def job_worker(self) -> "JobWorker":
         from deckhand.edge.jobs import JobWorker
 
-        return JobWorker(context=self.turns, chats=self.chats, gateway=self.gateway, thread=EventLoopThread())
+        return JobWorker(
+            context=self.turns, chats=self.chats, gateway=self.gateway, metering=self.metering, thread=EventLoopThread()
+        )
 
     def conversations_app(self) -> App:
         return App([*self._routes(CONVERSATION_FAMILIES), *public_routes(self.settings)])

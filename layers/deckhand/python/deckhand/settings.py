@@ -5,6 +5,7 @@
 import os
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from deckhand.domain.allowance import Allowance
+from deckhand.domain.price import Prices, read_prices
 from deckhand.domain.times import zone
 
 ORIGIN = re.compile(r"(https://[a-z0-9.-]+|http://localhost)(:[0-9]{1,5})?")
@@ -31,7 +34,7 @@ class SettingsError(Exception):
 class Settings(BaseModel):
     """Field names are the environment's names in lower case. An empty variable counts as unset."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 
     chat_endpoint_url: str | None = None
     chat_api_key: SecretStr | None = None
@@ -45,6 +48,9 @@ class Settings(BaseModel):
     chat_turn_deadline_ms: int = Field(default=720_000, ge=0)
     chat_prompt_cache: bool = True
     chat_prompt_profile: Literal["full", "compact"] = "full"
+    chat_daily_tokens: int = Field(default=0, ge=0)
+    chat_daily_cost_usd: Decimal = Field(default=Decimal(0), ge=0)
+    chat_prices: Prices = Prices()
     chat_window_chars: int = Field(default=24_000, ge=1)
     health_debug: bool = False
     agent_api_token: SecretStr | None = None
@@ -83,6 +89,11 @@ class Settings(BaseModel):
         except ValueError:
             raise ValueError("must be the IANA name of a time zone") from None
         return name
+
+    @field_validator("chat_prices", mode="before")
+    @classmethod
+    def _price_table(cls, table: Any) -> Any:
+        return read_prices(table) if isinstance(table, str) else table
 
     @field_validator("chat_max_concurrent", mode="before")
     @classmethod
@@ -134,6 +145,11 @@ class Settings(BaseModel):
     @property
     def zone(self) -> ZoneInfo:
         return zone(self.deckhand_tz)
+
+    @property
+    def allowance(self) -> Allowance:
+        """What each principal may use a day."""
+        return Allowance(tokens=self.chat_daily_tokens or None, cost=self.chat_daily_cost_usd or None)
 
     @property
     def chat_configured(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 
 from deckhand.domain.errors import GatewayError
@@ -21,12 +22,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more steps, as the gateway reported them."""
+    """Tokens of one or more steps, as the gateway reported them. `cost` in USD, None unless all of it is known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    cost: Decimal | None = None
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -34,6 +36,7 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
         )
 
 

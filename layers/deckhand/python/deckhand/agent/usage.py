@@ -20,7 +20,8 @@ def read_usage(reported: Any) -> Usage | None:
     counts = [_count(places, names) for names in (_INPUT, _OUTPUT, _CACHED, _WRITTEN)]
     if all(count is None for count in counts):
         return None
-    return Usage(*(count or 0 for count in counts))
+    fresh, output, cached, written = (count or 0 for count in counts)
+    return Usage(fresh, output, cached, written)
 
 
 def _count(places: list[Mapping[str, Any]], names: tuple[str, ...]) -> int | None:

@@ -14,7 +14,7 @@
     │                             DuplicateId, StaleVersion, NotAList,
     │                             OrderMismatch, TooManyTokens, LastOwner, TooManyCredentials
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
-    │                             AllowanceUsedUp, ContextFull, ChatNotConfigured
+    │                             AllowanceUsedUp (DailyAllowanceUsedUp), ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
     ├── RateLimited               too many requests; says when to come again
     ├── AnswerTooLarge            read it in parts
@@ -353,6 +353,10 @@ class GatewayTimeout(GatewayError):
 class AllowanceUsedUp(GatewayError):
     code = "allowance_used_up"
     sentence = "The AI allowance for this period is used up. Everything else keeps working."
+
+
+class DailyAllowanceUsedUp(AllowanceUsedUp):
+    """By our own count, before the gateway was asked: `left` is `{tokens?, costUsd?}`, `resetsAt` an instant."""
 
 
 class ContextFull(GatewayError):

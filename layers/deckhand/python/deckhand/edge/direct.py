@@ -17,6 +17,7 @@ from deckhand.domain.errors import (
     ChatDisabled,
     ChatInFlight,
     ConditionFailed,
+    DailyAllowanceUsedUp,
     InvalidMessage,
     InvalidRequest,
     ProviderFailed,
@@ -90,6 +91,8 @@ class DirectChat:
         try:
             if self._chats is None:
                 raise ProviderFailed()
+            # Whoever has nothing left wakes nobody.
+            self._chats.admit(SERVICE)
             pinned = self._awake(asked.mode)
             if isinstance(pinned, PendingWake):
                 give_back(self._context, slot)
@@ -161,8 +164,11 @@ class DirectChat:
         told = live.events()
         reply = next((event for _, event in reversed(told) if event.name == "reply"), None)
         if reply is None:
-            code = next((event.data.get("code") for _, event in reversed(told) if event.name == "error"), "stopped")
-            logger.warning("direct chat failed", extra={"code": code})
+            error = next((event.data for _, event in reversed(told) if event.name == "error"), {"code": "stopped"})
+            logger.warning("direct chat failed", extra={"code": error["code"]})
+            if "resetsAt" in error:
+                # Ours, not the provider's.
+                raise DailyAllowanceUsedUp(left=error["left"], resetsAt=error["resetsAt"])
             raise ProviderFailed()
         model = reply.data["model"]
         logger.info("direct chat answered", extra={"model": model or "unknown"})

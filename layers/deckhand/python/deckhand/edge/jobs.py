@@ -10,13 +10,15 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from deckhand.agent.chat import ChatGateway
-from deckhand.domain.errors import TurnRunning, UnknownConversation
+from deckhand.agent.meter import MeteredGateway
+from deckhand.domain.errors import DailyAllowanceUsedUp, TurnRunning, UnknownConversation
 from deckhand.domain.job import Job
 from deckhand.edge.live import EventLoopThread
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Owner
 from deckhand.turns.chat import Chats
 from deckhand.turns.context import TurnContext
+from deckhand.turns.metering import Metering
 from deckhand.turns.sweep import sweep
 from deckhand.turns.titles import make_title
 
@@ -33,9 +35,16 @@ class JobWorker:
     """
 
     def __init__(
-        self, *, context: TurnContext, chats: Chats | None, gateway: ChatGateway | None, thread: EventLoopThread
+        self,
+        *,
+        context: TurnContext,
+        chats: Chats | None,
+        gateway: ChatGateway | None,
+        metering: Metering,
+        thread: EventLoopThread,
     ) -> None:
         self._context, self._chats, self._gateway, self._thread = context, chats, gateway, thread
+        self._metering = metering
         self._kinds: dict[str, Callable[[Job, float | None], None]] = {
             "title": self._title,
             "queued_turn": self._queued_turn,
@@ -73,7 +82,17 @@ class JobWorker:
 
     def _title(self, job: Job, _: float | None) -> None:
         if self._gateway is not None:
-            self._thread.submit(make_title(self._context, self._gateway, _owner(job), job.conversation)).result()
+            self._thread.submit(self._titled(self._gateway, job)).result()
+
+    async def _titled(self, gateway: ChatGateway, job: Job) -> None:
+        """A title counts like any call; without anything left for it the next turn asks again."""
+        meter = self._metering.meter(job.actor.principal())
+        try:
+            await make_title(self._context, MeteredGateway(gateway, meter), _owner(job), job.conversation)
+        except DailyAllowanceUsedUp:
+            logger.info("no title made: the allowance is used up")
+        finally:
+            await meter.close()
 
     def _queued_turn(self, job: Job, left: float | None) -> None:
         """Nothing to do when another process was quicker: whoever runs now looks at the queue when it ends."""

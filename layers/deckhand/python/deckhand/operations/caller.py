@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from zoneinfo import ZoneInfo
 
 from deckhand.domain.access import Policy
+from deckhand.domain.allowance import Allowance
 from deckhand.domain.errors import StorageError
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Channel, Principal
@@ -35,6 +36,7 @@ class Caller:
     new_id: Callable[[], str]
     zone: ZoneInfo
     random: Callable[[int], bytes] = os.urandom
+    allowance: Allowance = field(default_factory=Allowance)
 
     @property
     def owner(self) -> Owner:

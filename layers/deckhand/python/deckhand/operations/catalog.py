@@ -14,12 +14,13 @@ from deckhand.operations import (
     search,
     templates,
     tokens,
+    usage,
     users,
 )
 from deckhand.operations.registry import REGISTRY
 
 CARD_FAMILIES = (manifests, card_data, fields, notifications, overview, templates, docs, reports, feedback)
-CONVERSATION_FAMILIES = (conversations, search, history)
+CONVERSATION_FAMILIES = (conversations, search, history, usage)
 IDENTITY_FAMILIES = (tokens, users)
 
 __all__ = ["CARD_FAMILIES", "CONVERSATION_FAMILIES", "IDENTITY_FAMILIES", "REGISTRY"]

@@ -31,7 +31,7 @@ _MEMBERS: Mapping[Group, str] = {
         delete_conversation search_conversations read_history replace_history delete_history
     """,
     # How Deckhand serves one person: reminders, devices, zone, usage.
-    "personal": "read_push_key subscribe_device refresh_device unsubscribe_device",
+    "personal": "read_usage read_push_key subscribe_device refresh_device unsubscribe_device",
     # One's own ways in.
     "account": """
         create_token list_tokens revoke_token list_credentials remove_credential make_recovery_codes read_user

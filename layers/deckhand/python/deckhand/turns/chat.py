@@ -13,6 +13,7 @@ from deckhand.agent.budget import Budget
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.history import joined, transcript
 from deckhand.agent.loop import Loop, Plan, StopFlag
+from deckhand.agent.meter import MeteredGateway
 from deckhand.agent.outcome import Outcome, Step
 from deckhand.agent.prompt import Profile, Surroundings, system_messages
 from deckhand.agent.toolbox import Toolbox
@@ -33,6 +34,7 @@ from deckhand.storage.conversations import Owner
 from deckhand.turns.context import TurnContext
 from deckhand.turns.idempotency import Claimed
 from deckhand.turns.interrupt import interrupt_and_start
+from deckhand.turns.metering import Metering, TurnMeter
 from deckhand.turns.queued import start_or_queue, wake_queue
 from deckhand.turns.recorder import Recorder
 from deckhand.turns.reply import ending
@@ -101,19 +103,26 @@ class Chats:
         toolbox_for: Callable[[Caller], Toolbox],
         watcher: Watcher,
         monotonic: Callable[[], float],
+        metering: Metering | None = None,
     ) -> None:
         self._context, self._gateway, self._settings = context, gateway, settings
         self._caller_for, self._toolbox_for = caller_for, toolbox_for
         self._watcher, self._monotonic = watcher, monotonic
+        self._metering = metering or Metering(context)
+
+    def admit(self, principal: Principal) -> None:
+        """Raises `AllowanceUsedUp` when the principal has nothing left for a turn."""
+        self._metering.meter(principal).admit()
 
     def start(self, wanted: NewTurn, wish: TurnWish, *, on_busy: OnBusy = "reject") -> tuple[Turn, Run] | Claimed:
         """Takes the conversation's lock; the returned run does the turn. A `Claimed` names the turn, or the queued
         message, that the
         request stands for instead. Raises what `start_turn` raises."""
-        turn = _STARTS[on_busy](self._context, wanted)
+        meter = self._metering.meter(wanted.principal)
+        turn = _STARTS[on_busy](self._context, replace(wanted, admit=meter.admit))
         if isinstance(turn, Claimed):
             return turn
-        return turn, lambda publish: self._run_stored(wanted.principal, turn, wish, publish)
+        return turn, lambda publish: self._run_stored(wanted.principal, turn, wish, publish, meter)
 
     async def run_queued(self, owner: Owner, conversation: str, *, time_left: float | None) -> bool:
         """Answers the messages that wait in a conversation; False when none does. Raises `UnknownConversation`,
@@ -123,16 +132,23 @@ class Chats:
         if started is None:
             return False
         turn, principal = started
-        await self._run_stored(principal, turn, TurnWish(messages=[], time_left=time_left), lambda *_: None)
+        meter = self._metering.meter(principal)
+        await self._run_stored(principal, turn, TurnWish(messages=[], time_left=time_left), lambda *_: None, meter)
         return True
 
     def client_transcript(self, principal: Principal, wish: TurnWish) -> Run:
-        """A turn over the client's own transcript: nothing is stored, no lock, no ids."""
-        return lambda publish: self._run_unstored(principal, wish, publish)
+        """A turn over the client's own transcript: nothing of it is stored, no lock, no ids. Raises
+        `AllowanceUsedUp`.
+        """
+        meter = self._metering.meter(principal)
+        meter.admit()
+        return lambda publish: self._run_unstored(principal, wish, publish, meter)
 
     # -- with a conversation
 
-    async def _run_stored(self, principal: Principal, turn: Turn, wish: TurnWish, publish: Publish) -> None:
+    async def _run_stored(
+        self, principal: Principal, turn: Turn, wish: TurnWish, publish: Publish, meter: TurnMeter
+    ) -> None:
         recorder = Recorder(
             self._context,
             turn,
@@ -141,7 +157,10 @@ class Chats:
             voice=wish.voice,
             followup=lambda outcome: self._followup(principal, outcome),
         )
-        finished = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop))
+        try:
+            finished = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop, meter))
+        finally:
+            await meter.close()
         if finished is not None:
             outcome, header = finished
             await asyncio.to_thread(self._send_jobs, principal, turn, outcome, header)
@@ -168,7 +187,9 @@ class Chats:
             with suppress(StorageError):
                 self._context.jobs.send(Job(kind="title", actor=actor, conversation=turn.conversation))
 
-    async def _stored_loop(self, principal: Principal, turn: Turn, wish: TurnWish, stop: StopFlag) -> Loop:
+    async def _stored_loop(
+        self, principal: Principal, turn: Turn, wish: TurnWish, stop: StopFlag, meter: TurnMeter
+    ) -> Loop:
         caller = self._caller_for(principal)
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
         toolbox = await asyncio.to_thread(self._toolbox_for, caller)
@@ -185,7 +206,7 @@ class Chats:
             voice=wish.voice,
             cache=self._settings.cache,
         )
-        return self._loop(toolbox, plan, wish, stop)
+        return self._loop(toolbox, plan, wish, stop, meter)
 
     def _read(
         self, caller: Caller, turn: Turn, wish: TurnWish
@@ -199,14 +220,14 @@ class Chats:
 
     # -- without one
 
-    async def _run_unstored(self, principal: Principal, wish: TurnWish, publish: Publish) -> None:
+    async def _run_unstored(self, principal: Principal, wish: TurnWish, publish: Publish, meter: TurnMeter) -> None:
         caller = self._caller_for(principal)
         try:
             system = await asyncio.to_thread(self._system, caller, wish)
             history = joined({"role": role, "content": content} for role, content in _with_page(wish))
             plan = Plan(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
             toolbox = await asyncio.to_thread(self._toolbox_for, caller)
-            loop = self._loop(toolbox, replace(plan, voice=wish.voice), wish, StopFlag())
+            loop = self._loop(toolbox, replace(plan, voice=wish.voice), wish, StopFlag(), meter)
             outcome = None
             async for item in loop.run():
                 if isinstance(item, Event):
@@ -218,6 +239,8 @@ class Chats:
         except Exception:
             logger.exception("turn failed")
             outcome = Outcome(status="failed", text="", error=DeckhandError())
+        finally:
+            await meter.close()
         outcome = outcome or Outcome(status="failed", text="", error=DeckhandError())
         end = ending(outcome, voice=wish.voice, ids={})
         publish(None, end.closing)
@@ -226,11 +249,11 @@ class Chats:
 
     # -- both
 
-    def _loop(self, toolbox: Toolbox, plan: Plan, wish: TurnWish, stop: StopFlag) -> Loop:
+    def _loop(self, toolbox: Toolbox, plan: Plan, wish: TurnWish, stop: StopFlag, meter: TurnMeter) -> Loop:
         budget = self._settings.budget
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
-        gateway = wish.pinned or self._gateway
+        gateway = MeteredGateway(wish.pinned or self._gateway, meter)
         return Loop(gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)
 
     def _system(self, caller: Caller, wish: TurnWish) -> list[dict[str, Any]]:

@@ -25,6 +25,8 @@ def interrupt_and_start(
         except TurnRunning as running:
             if waited >= PATIENCE_S:
                 raise
+            # A turn that has nothing left to run on stops no other.
+            wanted.admit()
             _stop(context, wanted, running.details["turnId"])
         sleep(context.pace.poll_first)
         waited += context.pace.poll_first

@@ -76,12 +76,14 @@ def gone_events(conversation: str, turn_id: str, *, deleted: bool) -> list[Event
     return [closing, Event("done", {"conversationId": conversation, "turnId": turn_id, "status": status})]
 
 
-def usage_fields(usage: Usage | None) -> dict[str, int] | None:
+def usage_fields(usage: Usage | None) -> dict[str, int | float] | None:
     if usage is None:
         return None
+    cost = {} if usage.cost is None else {"costUsd": float(usage.cost)}
     return {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
         "cachedTokens": usage.cached_tokens,
         "cacheWriteTokens": usage.cache_write_tokens,
+        **cost,
     }

@@ -2,7 +2,7 @@
 leaves no trace.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from deckhand.domain.conversation import Header, Message, first_words
@@ -38,13 +38,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """Who starts a turn, where, with which texts. `page` says where in the app the person is."""
+    """Who starts a turn, where, with which texts. `page` says where in the app the person is; `admit` raises
+    `AllowanceUsedUp` when they have nothing left for it.
+    """
 
     principal: Principal
     conversation: str
     texts: Sequence[str]
     page: str | None = None
     claim: Claim | None = None
+    admit: Callable[[], None] = lambda: None
 
     @property
     def owner(self) -> Owner:
@@ -59,7 +62,7 @@ def start_turn(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
     """Takes the lock and appends the principal's queued messages and the new ones, all or nothing.
 
     A key that was claimed before gives what it stands for. Raises `UnknownConversation`, `IdempotencyMismatch`,
-    `TurnRunning` (with `turnId`), `StorageUnavailable`.
+    `TurnRunning` (with `turnId`), `AllowanceUsedUp`, `StorageUnavailable`.
     """
     for _ in range(ATTEMPTS):
         stored = context.conversations.find(wanted.owner, wanted.conversation)
@@ -67,6 +70,7 @@ def start_turn(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
             return known
         try:
             previous = free_head(context, wanted.owner, wanted.conversation)
+            wanted.admit()
             return _take(context, wanted, stored, previous)
         except ConditionFailed:
             continue

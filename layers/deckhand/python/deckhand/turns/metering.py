@@ -1,0 +1,209 @@
+"""The meter of a turn on the store.
+
+With an allowance each step writes twice: its reservation, then what it used. Without one nothing is written before
+the turn's end, and then once: not in the transaction that finishes it, where a write costs double and two turns of
+one principal would get in each other's way.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from deckhand.agent.chat import Answer, StepRequest, Usage
+from deckhand.domain.allowance import (
+    ANSWER_TOKENS,
+    ZERO,
+    Allowance,
+    DayUsage,
+    Payment,
+    Reserved,
+    Spent,
+    day_of,
+    estimated_tokens,
+)
+from deckhand.domain.errors import StorageError
+from deckhand.domain.price import Price, Prices
+from deckhand.domain.principal import Principal
+from deckhand.domain.times import zone
+from deckhand.storage.usage import UsageBook
+from deckhand.turns.context import TurnContext
+
+EXPIRY_MARGIN_S = 60
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Metering:
+    """Makes meters. `model` is the one that is asked for, whose price counts where the gateway's own name has none."""
+
+    context: TurnContext
+    allowance_of: Callable[[Principal], Allowance] = lambda _: Allowance()
+    zone_of: Callable[[Principal], ZoneInfo] = lambda _: zone("UTC")
+    prices: Prices = field(default_factory=Prices)
+    model: str = ""
+
+    def meter(self, principal: Principal) -> "TurnMeter":
+        return TurnMeter(self, principal)
+
+
+@dataclass(slots=True)
+class _Step:
+    """A call in flight."""
+
+    request: StepRequest
+    day: str
+    tokens: int | None = None
+    name: str | None = None
+    expires: int = 0
+
+    def prompt_tokens(self) -> int:
+        if self.tokens is None:
+            self.tokens = estimated_tokens(_text(self.request.messages)) + estimated_tokens(_text(self.request.tools))
+        return self.tokens
+
+
+class TurnMeter:
+    """A `Meter` for the calls of one turn or job, one after the other. Call `close` at its end."""
+
+    def __init__(self, metering: Metering, principal: Principal) -> None:
+        self._metering, context = metering, metering.context
+        self._allowance, self._zone = metering.allowance_of(principal), metering.zone_of(principal)
+        self._now, self._new_id = context.now, context.new_id
+        self._book = UsageBook(context.store, principal, now=context.now, new_id=context.new_id)
+        self._step: _Step | None = None
+        self._debts: dict[str, list[Payment]] = {}
+        self._writing = asyncio.Lock()
+
+    def admit(self) -> None:
+        """Blocking. Raises `AllowanceUsedUp` when nothing at all is left, and storage errors."""
+        if self._allowance.is_limited:
+            now = self._now()
+            left = self._book.read(day_of(now, self._zone)).left(self._allowance, now)
+            if left.is_nothing:
+                raise left.refusal(now, self._zone)
+
+    async def reserve(self, request: StepRequest) -> None:
+        """See `Meter`. A reservation lives as long as the step may take, retries included."""
+        self._step = _Step(request, day_of(self._now(), self._zone))
+        if self._allowance.is_limited:
+            await self._in_thread(self._reserve, self._step)
+
+    async def settle(self, answer: Answer) -> Usage | None:
+        """See `Meter`."""
+        usage, price = answer.usage, self._metering.prices.find(answer.model, self._metering.model)
+        if usage is None:
+            said = [answer.text, answer.reasoning, *(f"{call.name} {call.arguments}" for call in answer.calls)]
+            await self._pay(self._estimate(price, "".join(said)))
+            return None
+        cost = None if price is None else _cost(price, usage)
+        await self._pay(_spent(usage, cost))
+        return replace(usage, cost=cost)
+
+    async def give_up(self, shown: str | None) -> None:
+        """See `Meter`."""
+        if self._step is not None:
+            price = self._metering.prices.find(self._metering.model)
+            await self._pay(Spent() if shown is None else self._estimate(price, shown))
+
+    async def close(self) -> None:
+        """Writes what is not written yet. What cannot be written is lost, with a line in the log: never the turn."""
+        for day in list(self._debts):
+            await self._write(day)
+
+    def _reserve(self, step: _Step) -> None:
+        prompt, price = step.prompt_tokens(), self._metering.prices.find(self._metering.model)
+        limits, now = step.request.limits, self._now()
+        longest = limits.ceiling if limits.deadline is None else min(limits.ceiling, limits.deadline)
+        wanted = Reserved(
+            tokens=prompt + ANSWER_TOKENS,
+            cost=ZERO if price is None else price.at_most(input=prompt, output=ANSWER_TOKENS),
+            expires=int(now + longest) + EXPIRY_MARGIN_S,
+        )
+        name = self._new_id()
+
+        def reserving(usage: DayUsage) -> DayUsage:
+            reserved = usage.reserving(name, wanted, self._allowance, now)
+            if reserved is None:
+                raise usage.left(self._allowance, now).refusal(now, self._zone)
+            return reserved
+
+        self._book.change(step.day, reserving)
+        step.name, step.expires = name, wanted.expires
+
+    def _estimate(self, price: Price | None, said: str) -> Spent:
+        """What a call used that the gateway did not report."""
+        step = self._step
+        usage = Usage(input_tokens=step.prompt_tokens() if step else 0, output_tokens=estimated_tokens(said))
+        cost = None if price is None else _cost(price, usage)
+        return _spent(usage, cost).model_copy(update={"estimated": True})
+
+    async def _pay(self, spent: Spent) -> None:
+        """Without an allowance it is written at the end."""
+        step, self._step = self._step, None
+        if step is None or (spent == Spent() and step.name is None):
+            return
+        self._debts.setdefault(step.day, []).append(Payment(spent, step.name, step.expires))
+        if self._allowance.is_limited:
+            await self._write(step.day)
+
+    async def _write(self, day: str) -> None:
+        try:
+            await self._in_thread(self._settle, day, self._debts[day])
+        except StorageError:
+            # Kept for the next write, and the reservations with it.
+            logger.warning("usage not written", exc_info=True)
+
+    def _settle(self, day: str, payments: Sequence[Payment]) -> None:
+        now = self._now()
+        self._book.change(day, lambda usage: usage.settling(payments, now))
+        self._debts.pop(day)
+
+    async def _in_thread(self, work: Callable[..., None], *given: Any) -> None:
+        """A thread cannot be cancelled: whoever is cancelled waits for what it writes, so that the next write comes
+        behind it.
+        """
+        async with self._writing:
+            writing = asyncio.ensure_future(asyncio.to_thread(work, *given))
+            try:
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await asyncio.gather(writing, return_exceptions=True)
+                raise
+
+
+def _spent(usage: Usage, cost: Decimal | None) -> Spent:
+    return Spent(
+        input=_fresh(usage) + usage.cached_tokens + usage.cache_write_tokens,
+        output=usage.output_tokens,
+        cached=usage.cached_tokens,
+        written=usage.cache_write_tokens,
+        cost=cost or ZERO,
+        unpriced=cost is None,
+    )
+
+
+def _cost(price: Price, usage: Usage) -> Decimal:
+    return price.cost(
+        input=_fresh(usage),
+        output=usage.output_tokens,
+        cached=usage.cached_tokens,
+        written=usage.cache_write_tokens,
+    )
+
+
+def _fresh(usage: Usage) -> int:
+    """Tokens of the input that no cache took part in. Most gateways count the others among the input, some do not:
+    where they are more than the whole, they cannot be part of it.
+    """
+    others = usage.cached_tokens + usage.cache_write_tokens
+    return usage.input_tokens - others if others <= usage.input_tokens else usage.input_tokens
+
+
+def _text(value: list[dict[str, Any]]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
