@@ -210,3 +210,7 @@ class FakeQueue:
         if self.failure is not None:
             raise self.failure
         self.jobs.append(job)
+
+    def send_many(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self.send(job)

@@ -291,7 +291,7 @@ class Process:
             reports=FolderReports(self.world.folder),
             now=self.world.clock,
             new_id=self.world.new_id,
-            zone=ZoneInfo("UTC"),
+            default_zone=ZoneInfo("UTC"),
         )
 
     def start(

@@ -15,7 +15,7 @@ from infra.local.api_client import Api
 ROOT = Path(__file__).resolve().parents[1]
 WAIT_S = 60
 """Ends a test that hangs; no test waits that long."""
-FUNCTIONS = ("chat", "conversations", "manifests", "identity", "jobs")
+FUNCTIONS = ("chat", "conversations", "manifests", "identity", "jobs", "reminders")
 HASTY = """
 from deckhand.domain import turn
 turn.LEASE_S, turn.RENEW_S = {lease}, {renew}

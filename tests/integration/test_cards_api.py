@@ -1003,7 +1003,7 @@ def test_overviews_read_no_rows(tmp_path: Path, store: ItemStore) -> None:
     for path in ("/api/activity", "/api/hygiene", MANIFESTS, "/api/settings/cards", "/api/views/view"):
         counting.reset()
         deck.get(path)
-        assert counting.calls == 1
+        assert counting.calls <= 2, "the cards, and the zone of whoever looks"
 
 
 def test_a_store_that_fails_is_503_and_says_nothing_of_itself(tmp_path: Path, store: ItemStore) -> None:

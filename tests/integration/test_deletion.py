@@ -42,7 +42,7 @@ def caller(world: World, store: FaultyStore | None = None) -> Caller:
         reports=FolderReports(world.folder),
         now=world.clock,
         new_id=world.new_id,
-        zone=ZoneInfo("UTC"),
+        default_zone=ZoneInfo("UTC"),
     )
 
 

@@ -17,6 +17,7 @@ TABLES_OF = {
     "ConversationsFunction": {"DeckTable", "TurnsTable"},
     "ManifestsFunction": {"DeckTable"},
     "IdentityFunction": {"DeckTable", "IdentityTable"},
+    "RemindersFunction": {"DeckTable"},
     "JobsFunction": {"DeckTable", "TurnsTable"},
 }
 LOOKED_UP_BY = {"ChatFunction", "ConversationsFunction", "ManifestsFunction"}
@@ -48,6 +49,7 @@ SECRETS_OF = {
     "ConversationsFunction": {"AgentApiTokenParameter"},
     "ManifestsFunction": {"AgentApiTokenParameter", "AdminTokenParameter"},
     "IdentityFunction": {"AgentApiTokenParameter", "EnrolCodeParameter"},
+    "RemindersFunction": set(),
     "JobsFunction": {"ChatApiKeyParameter"},
 }
 Resources = dict[str, dict[str, Any]]
@@ -158,6 +160,7 @@ def test_chat_starts_through_the_wrapper_that_streams_and_the_others_do_not(reso
         "ConversationsFunction": (None, None),
         "ManifestsFunction": (None, None),
         "IdentityFunction": (None, None),
+        "RemindersFunction": (None, None),
         "JobsFunction": (None, None),
     }
 

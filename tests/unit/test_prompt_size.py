@@ -40,7 +40,7 @@ def tools_bytes(profile: Profile) -> int:
         reports=FolderReports("/nonexistent"),
         now=clock,
         new_id=Ids(),
-        zone=ZoneInfo("UTC"),
+        default_zone=ZoneInfo("UTC"),
     )
     definitions = OperationTools(REGISTRY.tools(profile), caller).definitions()
     return len(json.dumps(definitions, ensure_ascii=False).encode())

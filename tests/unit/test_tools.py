@@ -58,7 +58,7 @@ def tools() -> OperationTools:
         reports=FolderReports("/nonexistent"),
         now=clock,
         new_id=Ids(),
-        zone=ZoneInfo("UTC"),
+        default_zone=ZoneInfo("UTC"),
     )
     writing = operation(write_note, mutates=True, card="id", change="changed", label="Writing")
     return OperationTools([writing, operation(find_note)], caller)

@@ -48,6 +48,7 @@ from deckhand.turns.waking import Waking
 
 if TYPE_CHECKING:
     from deckhand.edge.jobs import JobWorker
+    from deckhand.edge.sweeper import Sweeper
 
 TENANT = "main"
 """Whose deployment this is: who signs in here belongs to it."""
@@ -69,6 +70,10 @@ class Parts:
         self.settings = settings
         self._given_store = store
 
+    def now(self) -> float:
+        """Epoch seconds. The job queue keeps the machine's own time, as in the cloud."""
+        return time.time() + self.settings.deckhand_clock_offset_s
+
     @cached_property
     def store(self) -> ItemStore:
         if self._given_store is not None:
@@ -76,7 +81,7 @@ class Parts:
         if self.settings.deckhand_sqlite:
             from deckhand.storage.sqlite import SqliteStore
 
-            return SqliteStore(self.settings.deckhand_sqlite, now=time.time)
+            return SqliteStore(self.settings.deckhand_sqlite, now=self.now)
         from deckhand.storage.dynamodb import DynamoStore, connect
 
         tables: dict[Table, str] = {
@@ -84,12 +89,12 @@ class Parts:
             "turns": self.settings.turns_table,
             "identity": self.settings.identity_table,
         }
-        return DynamoStore(connect(endpoint_url=self.settings.dynamodb_endpoint), tables, now=time.time)
+        return DynamoStore(connect(endpoint_url=self.settings.dynamodb_endpoint), tables, now=self.now)
 
     @cached_property
     def turns(self) -> TurnContext:
         pace = LOCAL_PACE if self.settings.deckhand_sqlite else Pace()
-        return TurnContext.on(self.store, now=time.time, new_id=new_id, jobs=self.jobs, pace=pace)
+        return TurnContext.on(self.store, now=self.now, new_id=new_id, jobs=self.jobs, pace=pace)
 
     @cached_property
     def jobs(self) -> JobQueue:
@@ -187,8 +192,8 @@ class Parts:
         return self.settings.allowance
 
     def zone(self, principal: Principal) -> ZoneInfo:
-        """Where a principal's days begin."""
-        return self.settings.zone
+        """Where a principal's days begin. Costs a read."""
+        return self.caller(principal, "api").zone
 
     def caller(self, principal: Principal, channel: Channel) -> Caller:
         return Caller(
@@ -198,9 +203,9 @@ class Parts:
             store=self.store,
             jobs=self.jobs,
             reports=self.reports(principal.tenant),
-            now=time.time,
+            now=self.now,
             new_id=new_id,
-            zone=self.zone(principal),
+            default_zone=self.settings.zone,
             allowance=self.allowance(principal),
         )
 
@@ -228,11 +233,11 @@ class Parts:
 
     @cached_property
     def tokens(self) -> Tokens:
-        return Tokens(self.store, now=time.time, new_id=new_id)
+        return Tokens(self.store, now=self.now, new_id=new_id)
 
     @cached_property
     def rate(self) -> RateLimit:
-        rates = Rates(self.store, now=time.time, new_id=new_id)
+        rates = Rates(self.store, now=self.now, new_id=new_id)
         return RateLimit(rates, self.settings.deckhand_rate_per_minute)
 
     def authenticate(self, request: Request) -> Principal:
@@ -274,6 +279,11 @@ class Parts:
         return JobWorker(
             context=self.turns, chats=self.chats, gateway=self.gateway, metering=self.metering, thread=EventLoopThread()
         )
+
+    def sweeper(self) -> "Sweeper":
+        from deckhand.edge.sweeper import Sweeper
+
+        return Sweeper(self.store, self.jobs, default_zone=self.settings.zone, now=self.now, new_id=new_id)
 
     def conversations_app(self) -> App:
         return App([*self._routes(CONVERSATION_FAMILIES), *public_routes(self.settings)])

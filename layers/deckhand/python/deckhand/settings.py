@@ -73,6 +73,7 @@ class Settings(BaseModel):
     deckhand_tz: str = "UTC"
     deckhand_sqlite: str | None = None
     deckhand_demo: bool = False
+    deckhand_clock_offset_s: float = Field(default=0.0, allow_inf_nan=False)
     deck_table: str = "deck"
     turns_table: str = "turns"
     identity_table: str = "identity"
@@ -126,6 +127,13 @@ class Settings(BaseModel):
         if url is not None and not (rest.data.get("chat_conductor_token") and rest.data.get("chat_conductor_pod")):
             raise ValueError("needs CHAT_CONDUCTOR_TOKEN and CHAT_CONDUCTOR_POD beside it")
         return url
+
+    @field_validator("deckhand_clock_offset_s")
+    @classmethod
+    def _only_on_the_laptop(cls, offset: float, given: ValidationInfo) -> float:
+        if offset and not given.data.get("deckhand_sqlite"):
+            raise ValueError("is for the laptop and tests only")
+        return offset
 
     @model_validator(mode="before")
     @classmethod

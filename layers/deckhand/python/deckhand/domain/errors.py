@@ -4,7 +4,8 @@
     ├── InvalidRequest            the caller sent something that cannot be used
     │   ├── InvalidJson, BodyTooLarge, InvalidMessages, InvalidMessage, ValidationFailed
     │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
-    │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField
+    │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField,
+    │   │   UnknownZone
     ├── NotAllowed                Unauthenticated, NotConfigured, OriginNotAllowed, SignInFailed,
     │                             NotWriteable, OutsideDateWindow, ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
@@ -133,6 +134,11 @@ class ProtectedField(InvalidRequest):
 class RowTooLarge(InvalidRequest):
     code = "row_too_large"
     sentence = "A row may have at most 390,000 bytes."
+
+
+class UnknownZone(InvalidRequest):
+    code = "unknown_zone"
+    sentence = "There is no time zone of that name; IANA names such as Europe/Helsinki are known."
 
 
 class BadPath(InvalidRequest):

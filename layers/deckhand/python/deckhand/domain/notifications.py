@@ -1,6 +1,7 @@
 """The reminder items of a card: `meta.notifications`."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from deckhand.domain.faults import Faults
@@ -12,6 +13,11 @@ MAX_LABEL, MAX_TITLE, MAX_BODY = 80, 30, 80
 ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+TRIGGER_PARTS = {
+    "daily": ("type", "time"),
+    "weekly": ("type", "time", "days"),
+    "schedule_due": ("type", "time", "card", "time_of_day"),
+}
 
 
 def check_notifications(block: Any, faults: Faults, path: str = "meta.notifications") -> None:
@@ -57,7 +63,7 @@ def check_trigger(trigger: Any, faults: Faults, path: str) -> None:
     if not faults.mapping(KIND, path, trigger):
         return
     kind = trigger.get("type")
-    if not faults.one_of(KIND, f"{path}.type", kind, ("daily", "weekly", "schedule_due")):
+    if not faults.one_of(KIND, f"{path}.type", kind, TRIGGER_PARTS):
         return
     time = trigger.get("time")
     if not isinstance(time, str) or TIME.fullmatch(time) is None:
@@ -72,3 +78,21 @@ def check_trigger(trigger: Any, faults: Faults, path: str) -> None:
     if kind == "schedule_due":
         faults.text(KIND, f"{path}.card", trigger.get("card"))
         faults.one_of(KIND, f"{path}.time_of_day", trigger.get("time_of_day"), SLOTS)
+
+
+def plain_trigger(trigger: Mapping[str, Any]) -> dict[str, Any]:
+    """A trigger as it was meant, in the one form that is stored: days by name, nothing that its type does not know."""
+    parts = TRIGGER_PARTS.get(str(trigger.get("type")), tuple(trigger))
+    plain = {name: trigger[name] for name in parts if name in trigger}
+    if isinstance(plain.get("days"), list):
+        plain["days"] = [weekday(day) for day in plain["days"]]
+    return plain
+
+
+def weekday(value: Any) -> Any:
+    """The name of a day that was written otherwise (`7`, `Sunday`); anything else as it is (bug case 59)."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= len(DAYS):
+        return DAYS[(value - 1) % len(DAYS)]
+    if isinstance(value, str) and value.strip().isalpha() and value.strip()[:3].lower() in DAYS:
+        return value.strip()[:3].lower()
+    return value

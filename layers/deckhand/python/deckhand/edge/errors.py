@@ -15,6 +15,7 @@ STATUS: dict[str, int] = {
     "invalid_data": 400,
     "wrong_type": 422,
     "unknown_key": 400,
+    "unknown_zone": 400,
     "protected_field": 400,
     "not_writeable": 403,
     "report_not_verified": 403,

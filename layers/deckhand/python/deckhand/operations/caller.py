@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from deckhand.domain.access import Policy
@@ -12,6 +13,7 @@ from deckhand.domain.errors import StorageError
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Channel, Principal
 from deckhand.domain.times import local
+from deckhand.reminders.index import ReminderIndex
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Conversations, Owner
 from deckhand.storage.port import ItemStore
@@ -20,10 +22,10 @@ from deckhand.storage.reports import Reports
 from deckhand.storage.turns import Turns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Caller:
-    """`now` gives epoch seconds; `zone` is the user's; `random` gives that many bytes for secrets; every store is bound
-    to the principal's tenant.
+    """`now` gives epoch seconds; `default_zone` is that of users who have not said theirs; `random` gives that many
+    bytes for secrets; every store is bound to the principal's tenant.
     """
 
     principal: Principal
@@ -34,13 +36,18 @@ class Caller:
     reports: Reports
     now: Callable[[], float]
     new_id: Callable[[], str]
-    zone: ZoneInfo
+    default_zone: ZoneInfo
     random: Callable[[int], bytes] = os.urandom
     allowance: Allowance = field(default_factory=Allowance)
 
     @property
     def owner(self) -> Owner:
         return Owner(self.principal.tenant, self.principal.user)
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """The user's. Costs a read, once."""
+        return self.reminders.zone_of(self.reminders.people.find(self.principal.user).person)
 
     @property
     def today(self) -> date:
@@ -58,6 +65,16 @@ class Caller:
     @property
     def turns(self) -> Turns:
         return Turns(self.store)
+
+    @property
+    def reminders(self) -> ReminderIndex:
+        return ReminderIndex(
+            self.store,
+            self.principal.tenant,
+            default_zone=self.default_zone,
+            now=self.now,
+            new_id=self.new_id,
+        )
 
     def drop_rows(self, card: str, generation: str) -> None:
         """Behind the request; what a failing queue leaves behind is out of sight, and does no harm but take room."""

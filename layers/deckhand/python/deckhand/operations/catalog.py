@@ -10,6 +10,7 @@ from deckhand.operations import (
     manifests,
     notifications,
     overview,
+    reminders,
     reports,
     search,
     templates,
@@ -19,7 +20,7 @@ from deckhand.operations import (
 )
 from deckhand.operations.registry import REGISTRY
 
-CARD_FAMILIES = (manifests, card_data, fields, notifications, overview, templates, docs, reports, feedback)
+CARD_FAMILIES = (manifests, card_data, fields, notifications, reminders, overview, templates, docs, reports, feedback)
 CONVERSATION_FAMILIES = (conversations, search, history, usage)
 IDENTITY_FAMILIES = (tokens, users)
 

@@ -143,6 +143,7 @@ def create_manifest(caller: Caller, given: NewManifest) -> dict[str, Any]:
     data = given.manifest.get("data")
     kept = {name: value for name, value in given.manifest.items() if name != "data"}
     caller.cards.create(card, kept, state_of(caller, kept, data), data, token=caller.new_id())
+    caller.reminders.card_changed(card)
     result: dict[str, Any] = {"ok": True, "id": card, "source": f"{card}.json"}
     if card != WELCOME and _hide_welcome(caller):
         result["welcomeAutoHidden"] = True
@@ -210,6 +211,7 @@ def patch_manifest(caller: Caller, given: Patch) -> dict[str, Any]:
         return Change(state, manifest)
 
     caller.cards.change(given.id, edit, token=caller.new_id(), version=given.if_match)
+    caller.reminders.card_changed(given.id)
     return {"ok": True, "id": given.id}
 
 
@@ -249,6 +251,7 @@ def delete_manifest(caller: Caller, given: ChangedCard) -> dict[str, Any]:
     """`{ok, id, removed}`. Raises `UnknownManifest`, `StaleVersion`."""
     gone = caller.cards.remove(given.id, token=caller.new_id(), version=given.if_match)
     caller.drop_rows(given.id, gone.state.generation)
+    caller.reminders.card_changed(given.id)
     return {"ok": True, "id": given.id, "removed": True}
 
 
@@ -291,6 +294,7 @@ def _show(caller: Caller, given: ChangedCard, *, shown: bool) -> dict[str, Any]:
         return Change(found.state, merge(found.manifest, {"meta": {"enabled": shown}}))
 
     caller.cards.change(given.id, edit, token=caller.new_id(), version=given.if_match)
+    caller.reminders.card_changed(given.id)
     return {"ok": True, "enabled": shown}
 
 

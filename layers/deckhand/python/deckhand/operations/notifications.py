@@ -8,7 +8,9 @@ from deckhand.domain.cards import check_manifest
 from deckhand.domain.errors import InvalidManifestField, UnknownNotification
 from deckhand.domain.faults import Faults
 from deckhand.domain.merge_patch import merge
-from deckhand.domain.notifications import MAX_ITEMS, check_item
+from deckhand.domain.notifications import MAX_ITEMS, check_item, plain_trigger
+from deckhand.domain.reminder_copy import telling
+from deckhand.domain.reminders import switched_off
 from deckhand.domain.slug import slug
 from deckhand.operations.arguments import Arguments, IfMatch
 from deckhand.operations.caller import Caller
@@ -29,7 +31,8 @@ class Reminder(Arguments):
     trigger: dict[str, Any] = Field(
         description=(
             '{"type": "daily", "time": "08:00"} or {"type": "weekly", "time": "08:00", "days": ["mon", "thu"]}, '
-            "in the person's time."
+            "in the person's time; or schedule_due with card, time_of_day and time: only when that card's plan has "
+            "something left to do."
         ),
         json_schema_extra={HTTP_SCHEMA: TRIGGER},
     )
@@ -55,13 +58,14 @@ class ReminderId(Arguments):
     label="Setting a reminder",
 )
 def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
-    """`{ok, card_id, notification_id, created, remindersOff?}`. The same id again changes it; another label with
-    the same slug gets a number.
+    """`{ok, card_id, notification_id, created, trigger?, remindersOff?}`. The same id again changes it; another label
+    with the same slug gets a number. `trigger` is how a trigger was read that came in another form.
 
     A card whose reminders are switched off as a whole stays so, and the answer says it. Raises `UnknownManifest`,
     `InvalidManifestField`, `StaleVersion`.
     """
     result: dict[str, Any] = {}
+    trigger = plain_trigger(given.trigger)
 
     def edit(card: Card) -> Change:
         block = card.manifest["meta"].get("notifications") or {}
@@ -70,7 +74,7 @@ def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
         item_id = given.notification_id or slug(given.label, by_id, "reminder")
         at = by_id.get(item_id)
         fresh = given.model_dump(exclude_none=True, exclude={"card_id", "notification_id", "if_match"})
-        item = {**(items[at] if at is not None else {}), **fresh, "id": item_id}
+        item = {**(items[at] if at is not None else {}), **fresh, "trigger": trigger, "id": item_id}
         _check(item, len(items) + (at is None))
         items[len(items) if at is None else at : len(items) if at is None else at + 1] = [item]
         patch = {
@@ -80,17 +84,26 @@ def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
         check_manifest(manifest)
         result.clear()
         result.update(ok=True, card_id=given.card_id, notification_id=item_id, created=at is None)
-        if block.get("enabled") is False:
+        if trigger != given.trigger:
+            result["trigger"] = trigger
+        if switched_off(card.manifest):
             result["remindersOff"] = "The reminders of this card are switched off as a whole, so it will not fire."
         return Change(card.state, manifest)
 
     caller.cards.change(given.card_id, edit, token=caller.new_id(), version=given.if_match)
+    caller.reminders.card_changed(given.card_id)
     return result
 
 
 def _check(item: dict[str, Any], count: int) -> None:
     faults = Faults()
     check_item(item, faults, "reminder")
+    if what := telling(str(item["body"])):
+        faults.add(
+            "notifications",
+            "reminder.body",
+            f"holds {what}: a reminder is read by whoever sees the phone, so say what to do, without values or dates",
+        )
     if count > MAX_ITEMS:
         faults.add("notifications", "items", f"a card has at most {MAX_ITEMS} reminders")
     if faults.found:
@@ -125,6 +138,7 @@ def remove_notification(caller: Caller, given: ReminderId) -> dict[str, Any]:
         return Change(card.state, merge(card.manifest, {"meta": {"notifications": {**block, "items": items}}}))
 
     caller.cards.change(given.card_id, edit, token=caller.new_id(), version=given.if_match)
+    caller.reminders.card_changed(given.card_id)
     return {
         "ok": True,
         "card_id": given.card_id,

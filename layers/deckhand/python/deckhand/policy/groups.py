@@ -31,7 +31,10 @@ _MEMBERS: Mapping[Group, str] = {
         delete_conversation search_conversations read_history replace_history delete_history
     """,
     # How Deckhand serves one person: reminders, devices, zone, usage.
-    "personal": "read_usage read_push_key subscribe_device refresh_device unsubscribe_device",
+    "personal": """
+        list_notifications set_notification_state set_global_notification_state send_test_notification set_time_zone
+        read_usage read_push_key subscribe_device refresh_device unsubscribe_device
+    """,
     # One's own ways in.
     "account": """
         create_token list_tokens revoke_token list_credentials remove_credential make_recovery_codes read_user

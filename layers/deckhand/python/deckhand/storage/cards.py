@@ -7,7 +7,8 @@
 
 Appending writes the row and the small state item, whatever the card's size. Replacing writes a new generation and
 moves the state's pointer, and reads look whether the generation is still the card's: they never see a mix. Every
-change moves the state on the condition of its version, so of writers that collide none is lost.
+change moves the state on the condition of its version, so of writers that collide none is lost. A change of reminders
+leaves a marker for their index in the same write.
 """
 
 import json
@@ -31,8 +32,10 @@ from deckhand.domain.errors import (
 from deckhand.domain.json_text import bounded_dumps, dumps
 from deckhand.domain.model import Model
 from deckhand.domain.recency import Recency
+from deckhand.domain.reminders import reminders_differ
+from deckhand.storage.due import mark
 from deckhand.storage.parts import join, split
-from deckhand.storage.port import ABSENT, Condition, Delete, Item, ItemStore, Key, Op, Page, Put, VersionIs
+from deckhand.storage.port import ABSENT, Check, Condition, Delete, Item, ItemStore, Key, Op, Page, Put, VersionIs
 
 Read = TypeVar("Read")
 ATTEMPTS = 300
@@ -170,9 +173,10 @@ class Cards:
         if len(meta.encode()) > MAX_ROW_BYTES:
             raise ItemTooLarge()
         self.write_generation(card, state.generation, data, token=token)
-        ops = [
+        ops: list[Op] = [
             *self._puts("meta", card, meta, first, ABSENT),
             *self._puts("state", card, state.to_json(), first, ABSENT),
+            *self._marked(card, None, manifest, token),
         ]
         try:
             self._store.write(ops, token=token)
@@ -207,6 +211,7 @@ class Cards:
             if wanted.manifest is not None:
                 meta_version += 1
                 ops += self._puts("meta", card, dumps(wanted.manifest), meta_version, VersionIs(found.meta_version))
+                ops += self._marked(card, found.manifest, wanted.manifest, f"{token}.{attempt}")
             try:
                 self._store.write([*ops, *wanted.ops], token=f"{token}.{attempt}")
             except ConditionFailed:
@@ -220,9 +225,10 @@ class Cards:
             found = self.find(card)
             if version is not None and found.state.version != version:
                 raise StaleVersion(version=found.state.version)
-            ops = [
+            ops: list[Op] = [
                 Delete(self._key("meta", card), VersionIs(found.meta_version)),
                 Delete(self._key("state", card), VersionIs(found.state_version)),
+                *self._marked(card, found.manifest, None, f"{token}.{attempt}"),
             ]
             try:
                 self._store.write(ops, token=f"{token}.{attempt}")
@@ -260,6 +266,13 @@ class Cards:
 
     def delete_row(self, card: str, generation: str, order: int) -> Delete:
         return Delete(self._row_key(card, generation, order))
+
+    def unchanged(self, card: str, found: Card | None) -> Check:
+        """Holds while the card's manifest is the one that was read, or while there is no such card."""
+        return Check(self._key("meta", card), ABSENT if found is None else VersionIs(found.meta_version))
+
+    def _marked(self, card: str, old: dict[str, Any] | None, new: dict[str, Any] | None, change: str) -> list[Op]:
+        return [mark(self._tenant, "card", card, change)] if reminders_differ(old, new) else []
 
     # -- keys
 

@@ -1,5 +1,6 @@
 """The job queue's port: at least once, in no order; a job that keeps failing is put aside, never lost silently."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from deckhand.domain.job import Job
@@ -8,4 +9,10 @@ from deckhand.domain.job import Job
 class JobQueue(Protocol):
     def send(self, job: Job) -> None:
         """Hands the job over. Raises `StorageUnavailable` when the queue did not take it."""
+        ...
+
+    def send_many(self, jobs: Sequence[Job]) -> None:
+        """Hands all of them over. Raises `StorageUnavailable` when the queue did not take every one; it may have taken
+        some.
+        """
         ...

@@ -2,7 +2,7 @@
 
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,12 @@ class SqliteQueue:
         self._path, self._now = str(path), now
 
     def send(self, job: Job) -> None:
+        self.send_many([job])
+
+    def send_many(self, jobs: Sequence[Job]) -> None:
+        rows = [(uuid.uuid4().hex, job.to_json(), self._now()) for job in jobs]
         with self._connection() as connection:
-            connection.execute(
-                "INSERT INTO jobs VALUES (?, ?, ?, 0, 0)", (uuid.uuid4().hex, job.to_json(), self._now())
-            )
+            connection.executemany("INSERT INTO jobs VALUES (?, ?, ?, 0, 0)", rows)
 
     def take(self, limit: int) -> list[Delivery]:
         """At most `limit` jobs that are due, hidden from others until they are done, failed or forgotten by a dead

@@ -1,9 +1,13 @@
 """The job queue on SQS. Its redrive policy (template.yaml) puts a job aside after five tries."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.job import Job
+
+BATCH = 10
+"""As many as SQS takes in a call."""
 
 
 class SqsQueue:
@@ -14,12 +18,27 @@ class SqsQueue:
         self._client: Any = None
 
     def send(self, job: Job) -> None:
+        self._call(lambda client: client.send_message(QueueUrl=self._url, MessageBody=job.to_json()))
+
+    def send_many(self, jobs: Sequence[Job]) -> None:
+        for start in range(0, len(jobs), BATCH):
+            entries = [
+                {"Id": str(number), "MessageBody": job.to_json()}
+                for number, job in enumerate(jobs[start : start + BATCH])
+            ]
+            answer = self._call(
+                lambda client, entries=entries: client.send_message_batch(QueueUrl=self._url, Entries=entries)  # type: ignore[misc]
+            )
+            if answer.get("Failed"):
+                raise StorageUnavailable()
+
+    def _call(self, call: Callable[[Any], Any]) -> Any:
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
 
         if self._client is None:
             self._client = boto3.client("sqs", endpoint_url=self._endpoint)
         try:
-            self._client.send_message(QueueUrl=self._url, MessageBody=job.to_json())
+            return call(self._client)
         except (BotoCoreError, ClientError) as failed:
             raise StorageUnavailable() from failed

@@ -1,0 +1,192 @@
+"""A user's reminders: what is to come, what became of it, and what the user sets: on or off, hidden or shown, quiet
+hours, a pause, the time zone.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from deckhand.domain.errors import RateLimited, UnknownNotification, UnknownZone
+from deckhand.domain.notifications import TIME
+from deckhand.domain.reminders import Choice, Person, QuietHours, is_on, items_of
+from deckhand.domain.times import iso, zone
+from deckhand.operations.arguments import Arguments, Nothing
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+from deckhand.reminders.claim import push_job
+from deckhand.storage.cards import Card
+from deckhand.storage.reminders import TEST_EVERY_S, UserReminders
+
+MAX_ZONE = 64
+_ID = "The reminder: card#item."
+
+
+class ReminderChoice(Arguments):
+    id: str = Field(description=_ID)
+    enabled: bool | None = Field(default=None, description="Whether it reaches you.")
+    privacy: Literal["private", "public"] | None = Field(default=None, description="private hides its text.")
+
+
+class Quiet(Arguments):
+    start: str = Field(pattern=f"^{TIME.pattern}$", description="HH:MM")
+    end: str = Field(pattern=f"^{TIME.pattern}$", description="HH:MM; earlier than the start is the next day.")
+
+    @model_validator(mode="after")
+    def _some_time(self) -> "Quiet":
+        if self.start == self.end:
+            raise ValueError("start and end must differ")
+        return self
+
+
+class GlobalState(Arguments):
+    quiet_hours: Quiet | None = Field(default=None, description="null switches them off.")
+    paused_until: datetime | None = Field(
+        default=None, description="An instant in ISO 8601; without a zone it is UTC. null ends the pause."
+    )
+
+
+class ReminderToTest(Arguments):
+    id: str = Field(description=_ID)
+
+
+class TimeZone(Arguments):
+    tz: str = Field(description="IANA name of your time zone, such as Europe/Helsinki.")
+
+
+@operation(summary="List your reminders", input=Nothing, http=Http("GET", "/api/notifications"))
+def list_notifications(caller: Caller, _: Nothing) -> dict[str, Any]:
+    """`{notifications: [{id, card_id, item_id, label, card_label, card_emoji, title, body, trigger, privacy, enabled,
+    next_due, last_fired, last_fire_status}], quiet_hours, paused_until}`; instants in ISO 8601, null where there is
+    none.
+    """
+    kept = caller.reminders.reminders.of_user(caller.principal.user)
+    person = caller.reminders.people.find(caller.principal.user).person
+    notifications = [shown for card in caller.cards.all() for shown in _shown(card, kept)]
+    return {"notifications": notifications, **_global_state(person)}
+
+
+def _shown(card: Card, kept: UserReminders) -> Iterator[dict[str, Any]]:
+    meta = card.manifest["meta"]
+    for item in items_of(card.manifest):
+        name = f"{card.id}#{item['id']}"
+        choice, state, fire = kept.choice(name), kept.states.get(name), kept.fires.get(name)
+        on = is_on(choice, default_on=item.get("default", "on") == "on")
+        pending = state.reminder.pending if state is not None and on else None
+        yield {
+            "id": name,
+            "card_id": card.id,
+            "item_id": item["id"],
+            "label": item["label"],
+            "card_label": meta["label"],
+            "card_emoji": meta.get("emoji"),
+            "title": item["title"],
+            "body": item["body"],
+            "trigger": item["trigger"],
+            "privacy": choice.privacy or item.get("privacy", "private"),
+            "enabled": on,
+            "next_due": None if pending is None else iso(pending),
+            "last_fired": None if fire is None else iso(fire.at),
+            "last_fire_status": None if fire is None else fire.status,
+        }
+
+
+def _global_state(person: Person) -> dict[str, Any]:
+    return {
+        "quiet_hours": None if person.quiet_hours is None else person.quiet_hours.model_dump(),
+        "paused_until": None if person.paused_until is None else iso(person.paused_until),
+    }
+
+
+@operation(
+    summary="Switch a reminder on or off for yourself, hide or show its text",
+    input=ReminderChoice,
+    http=Http("POST", "/api/notifications/state"),
+    mutates=True,
+)
+def set_notification_state(caller: Caller, given: ReminderChoice) -> dict[str, Any]:
+    """`{ok, state: {enabled, privacy}}`. What is left out, or null, stays. Raises `UnknownNotification`."""
+    item = _item(caller, given.id)
+    chosen = given.model_dump(include={"enabled", "privacy"}, exclude_none=True)
+
+    def edit(choice: Choice) -> Choice:
+        return choice.model_copy(update=chosen)
+
+    user, reminders = caller.principal.user, caller.reminders.reminders
+    choice = reminders.choose(user, given.id, edit, token=caller.new_id())
+    on = is_on(choice, default_on=item.get("default", "on") == "on")
+    return {"ok": True, "state": {"enabled": on, "privacy": choice.privacy or item.get("privacy", "private")}}
+
+
+@operation(
+    summary="Set your quiet hours and your pause",
+    input=GlobalState,
+    http=Http("POST", "/api/notifications/global-state"),
+    mutates=True,
+)
+def set_global_notification_state(caller: Caller, given: GlobalState) -> dict[str, Any]:
+    """`{ok, quiet_hours, paused_until}`. What is left out stays; null takes it away."""
+    changed: dict[str, Any] = {}
+    if "quiet_hours" in given.model_fields_set:
+        quiet = given.quiet_hours
+        changed["quiet_hours"] = None if quiet is None else QuietHours(start=quiet.start, end=quiet.end)
+    if "paused_until" in given.model_fields_set:
+        changed["paused_until"] = None if given.paused_until is None else _instant(given.paused_until)
+
+    def edit(person: Person) -> Person:
+        return person.model_copy(update=changed)
+
+    stored = caller.reminders.set_person(caller.principal.user, edit)
+    return {"ok": True, **_global_state(stored.person)}
+
+
+@operation(
+    summary="Push a reminder now, to see how it looks",
+    input=ReminderToTest,
+    http=Http("POST", "/api/notifications/test"),
+    mutates=True,
+)
+def send_test_notification(caller: Caller, given: ReminderToTest) -> dict[str, Any]:
+    """`{ok}`: the push is queued. Raises `UnknownNotification`, and `RateLimited` within a minute of the last one."""
+    _item(caller, given.id)
+    user, now = caller.principal.user, caller.now()
+    if not caller.reminders.reminders.test_begins(user, given.id, now=now, token=caller.new_id()):
+        raise RateLimited(TEST_EVERY_S)
+    caller.jobs.send(push_job(caller.principal.tenant, user, [given.id], at=now, fire=caller.new_id()))
+    return {"ok": True}
+
+
+@operation(summary="Tell your time zone", input=TimeZone, http=Http("POST", "/api/user/tz"), mutates=True)
+def set_time_zone(caller: Caller, given: TimeZone) -> dict[str, Any]:
+    """`{ok, tz, changed}`. Your reminders move to it, and none comes twice. Raises `UnknownZone`."""
+    name = _zone(given.tz)
+    user, people = caller.principal.user, caller.reminders.people
+    before = people.find(user)
+    if before.version and before.person.zone == name:
+        return {"ok": True, "tz": name, "changed": False}
+    caller.reminders.set_person(user, lambda person: person.model_copy(update={"zone": name}))
+    return {"ok": True, "tz": name, "changed": True}
+
+
+def _item(caller: Caller, reminder: str) -> dict[str, Any]:
+    card, _, item_id = reminder.partition("#")
+    found = caller.reminders.card(card)
+    for item in items_of(found.manifest) if found is not None else []:
+        if item["id"] == item_id:
+            return item
+    raise UnknownNotification()
+
+
+def _zone(name: str) -> str:
+    # Those below right/ count leap seconds, which no schedule does.
+    if len(name) > MAX_ZONE or name.startswith("right/"):
+        raise UnknownZone()
+    try:
+        return zone(name).key
+    except ValueError:
+        raise UnknownZone() from None
+
+
+def _instant(given: datetime) -> float:
+    return (given if given.tzinfo is not None else given.replace(tzinfo=UTC)).timestamp()

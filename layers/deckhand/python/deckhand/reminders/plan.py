@@ -1,0 +1,60 @@
+"""What the index must hold for one user and one card, beside what it holds. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from deckhand.domain.occurrence import Occurrence, next_occurrence, rule_of
+from deckhand.domain.reminders import Reminder, items_of, switched_off
+
+NEAR_S = 120
+"""A turn this near might be written into a minute that has been swept; it is kept where every sweep looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From `old` to `new`; None is not there."""
+
+    old: Reminder | None
+    new: Reminder | None
+
+
+def plan(
+    card: str, manifest: Mapping[str, Any] | None, held: Mapping[str, Reminder], zone: ZoneInfo, now: float
+) -> Iterator[Change]:
+    """The changes that bring `held` (by item) in step with the manifest (None: no such card) and the zone.
+
+    A reminder that is new, or whose trigger changed, begins with its next slot. One whose turn has come and was not
+    swept yet keeps it through a change of zone.
+    """
+    items = {item["id"]: item for item in items_of(manifest)} if manifest is not None else {}
+    off = manifest is not None and switched_off(manifest)
+    for item_id, item in items.items():
+        old = held.get(item_id)
+        new = _wanted(card, item, old, zone, now, off=off)
+        if new != old:
+            yield Change(old, new)
+    for item_id, old in held.items():
+        if item_id not in items:
+            yield Change(old, None)
+
+
+def _wanted(
+    card: str, item: Mapping[str, Any], old: Reminder | None, zone: ZoneInfo, now: float, *, off: bool
+) -> Reminder:
+    changed = old is None or old.trigger != item["trigger"]
+    base = old or Reminder(card=card, item=item["id"], trigger=item["trigger"])
+    base = base.model_copy(update={"trigger": item["trigger"], "default_on": item.get("default", "on") == "on"})
+    if off:
+        return base.with_turn(None, zone, near=False)
+    if not changed and base.pending is not None and base.pending <= now:
+        return base
+    turn = next_occurrence(rule_of(base.trigger), zone, now, beyond=base.last_slot)
+    if not changed and base.pending == turn.at and base.slot == turn.slot and base.zone == zone.key:
+        return base
+    return base.with_turn(turn, zone, near=is_near(turn, now))
+
+
+def is_near(turn: Occurrence, now: float) -> bool:
+    return turn.at - now < NEAR_S

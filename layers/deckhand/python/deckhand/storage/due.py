@@ -1,0 +1,160 @@
+"""The due index: which occurrences are pending, and the desk that every sweep looks at first.
+
+    deck  <tenant>#due#<minute>  <user>#<card>#<item>            an occurrence, at its minute of UTC
+    deck  <tenant>#sweep         cursor                          the last minute that was swept
+    deck  <tenant>#sweep         due#<minute>#<user>#<card>#<item>  an occurrence that was near when it was written
+    deck  <tenant>#sweep         outbox#<fire>                   a push that was claimed and is not known to be queued
+    deck  <tenant>#sweep         card#<card>, person#<user>      what changed, until the index is in step again
+
+The desk is one partition, so that a sweep with nothing due reads two things: the desk and the minute.
+"""
+
+import zlib
+from dataclasses import dataclass, field
+
+from deckhand.domain.errors import ConditionFailed
+from deckhand.domain.job import Job
+from deckhand.domain.model import Model
+from deckhand.domain.occurrence import minute_text
+from deckhand.domain.reminders import Reminder
+from deckhand.storage.port import ABSENT, Condition, Delete, Item, ItemStore, Key, Put, VersionIs
+
+
+class Outgoing(Model):
+    """A push on its way to the queue, with the instant of its claim (epoch seconds)."""
+
+    job: Job
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """`minute` in epoch seconds; None before the first sweep."""
+
+    minute: int | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Says that a card or a person (by `name`) changed."""
+
+    key: Key
+    name: str
+    version: int
+
+
+@dataclass(slots=True)
+class Desk:
+    """`near` are the users with an occurrence that was kept here, and its instant."""
+
+    cursor: Cursor = field(default_factory=Cursor)
+    near: list[tuple[int, str]] = field(default_factory=list)
+    outgoing: list[Outgoing] = field(default_factory=list)
+    cards: list[Marker] = field(default_factory=list)
+    people: list[Marker] = field(default_factory=list)
+
+
+class Occurring(Model):
+    """An occurrence as it is stored: whose, and when."""
+
+    user: str
+    at: int
+
+
+class CursorAt(Model):
+    minute: int
+
+
+class Due:
+    """Blocking; raises storage errors."""
+
+    def __init__(self, store: ItemStore, tenant: str) -> None:
+        self._store, self._tenant = store, tenant
+
+    # -- occurrences
+
+    def put(self, user: str, reminder: Reminder, at: int) -> Put:
+        key = self._place(user, reminder, at)
+        return Put(Item(key.table, key.pk, key.sk, Occurring(user=user, at=at).to_json()))
+
+    def take(self, user: str, reminder: Reminder, at: int) -> Delete:
+        return Delete(self._place(user, reminder, at))
+
+    def users_at(self, minute: int) -> set[str]:
+        """Who has an occurrence in that minute. One query."""
+        items = self._store.query("deck", f"{self._tenant}#due#{minute_text(minute)}").items
+        return {Occurring.model_validate_json(item.body).user for item in items}
+
+    # -- the desk
+
+    def desk(self) -> Desk:
+        """All that lies on it. One query."""
+        found = Desk()
+        for item in self._store.query("deck", self._desk_pk).items:
+            kind, _, name = item.sk.partition("#")
+            if kind == "cursor":
+                found.cursor = Cursor(CursorAt.model_validate_json(item.body).minute, item.version)
+            elif kind == "due":
+                near = Occurring.model_validate_json(item.body)
+                found.near.append((near.at, near.user))
+            elif kind == "outbox":
+                found.outgoing.append(Outgoing.model_validate_json(item.body))
+            else:
+                marked = found.cards if kind == "card" else found.people
+                marked.append(Marker(Key("deck", item.pk, item.sk), name, item.version))
+        return found
+
+    def move(self, cursor: Cursor, minute: int, *, token: str) -> Cursor | None:
+        """None when another sweep moved it meanwhile: it knows better."""
+        version = cursor.version + 1
+        condition: Condition = VersionIs(cursor.version) if cursor.version else ABSENT
+        body = CursorAt(minute=minute).to_json()
+        try:
+            self._store.write([Put(Item("deck", self._desk_pk, "cursor", body, version), condition)], token=token)
+        except ConditionFailed:
+            return None
+        return Cursor(minute, version)
+
+    def put_outgoing(self, outgoing: Outgoing) -> Put:
+        key = self._outbox(outgoing.job)
+        return Put(Item(key.table, key.pk, key.sk, outgoing.to_json()))
+
+    def sent(self, jobs: list[Job]) -> None:
+        """They are in the queue."""
+        self._store.delete_many([self._outbox(job) for job in jobs])
+
+    def marker(self, kind: str, name: str) -> Marker | None:
+        key = Key("deck", self._desk_pk, f"{kind}#{name}")
+        item = self._store.get(key)
+        return None if item is None else Marker(key, name, item.version)
+
+    def settle(self, marker: Marker, *, token: str) -> None:
+        """Takes the marker away, unless there was another change since."""
+        try:
+            self._store.write([Delete(marker.key, VersionIs(marker.version))], token=token)
+        except ConditionFailed:
+            return
+
+    def _place(self, user: str, reminder: Reminder, at: int) -> Key:
+        minute, name = minute_text(at), f"{user}#{reminder.id}"
+        if reminder.near:
+            return Key("deck", self._desk_pk, f"due#{minute}#{name}")
+        return Key("deck", f"{self._tenant}#due#{minute}", name)
+
+    @property
+    def _desk_pk(self) -> str:
+        return desk_pk(self._tenant)
+
+    def _outbox(self, job: Job) -> Key:
+        return Key("deck", self._desk_pk, f"outbox#{job.fire}")
+
+
+def desk_pk(tenant: str) -> str:
+    return f"{tenant}#sweep"
+
+
+def mark(tenant: str, kind: str, name: str, change: str) -> Put:
+    """For the transaction of a change that the index must follow. `change` names it: no two share a version."""
+    version = 1 + zlib.crc32(change.encode())
+    return Put(Item("deck", desk_pk(tenant), f"{kind}#{name}", "{}", version))

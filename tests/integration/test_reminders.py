@@ -1,0 +1,242 @@
+"""Reminders from the request that sets one to the push that is queued."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from deckhand.domain.errors import StorageUnavailable
+from deckhand.domain.job import Actor, Job
+from deckhand.storage.reminders import Fires
+from deckhand.storage.sqlite import SqliteStore
+from tests.deck import WRITEABLE
+from tests.reminder_world import World, at, daily
+from tests.stores import Clock
+
+AM = "weight#am"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    clock = Clock(at("2026-03-27 12:00"))
+    with closing(SqliteStore(":memory:", now=clock)) as store:
+        world = World(tmp_path, store, clock, zone="Europe/Madrid")
+        world.deck.create()
+        world.sweep()
+        yield world
+
+
+def test_a_reminder_is_queued_once_at_its_minute(world: World) -> None:
+    assert world.remind("am", daily("09:00")).status == 200
+    assert world.listed()[AM]["next_due"] == "2026-03-28T08:00:00.000Z"
+    assert world.go("2026-03-28 07:59") == []
+    (job,) = world.go("2026-03-28 08:00:05")
+    actor = Actor(kind="schedule", id="reminders", user="owner", role="viewer", tenant="main")
+    assert job == Job(kind="push", actor=actor, due="2026-03-28T08:00Z", reminders=(AM,), fire=job.fire)
+    assert job.fire
+    assert world.go("2026-03-28 08:00:40") == []
+    assert world.go("2026-03-28 08:01") == []
+    assert world.listed()[AM]["next_due"] == "2026-03-29T07:00:00.000Z"
+
+
+def test_case_57_a_spring_gap_and_an_autumn_overlap_ring_once_a_date(world: World) -> None:
+    world.remind("am", daily("02:30"))
+    told = []
+    for moment in ("2026-03-28 01:30", "2026-03-29 00:30", "2026-03-29 01:30", "2026-03-29 02:30", "2026-03-30 00:30"):
+        told += [job.due for job in world.go(moment)]
+    assert told == ["2026-03-28T01:30Z", "2026-03-29T01:30Z", "2026-03-30T00:30Z"]
+    world.go("2026-10-24 12:00")
+    told = [job.due for moment in ("2026-10-25 00:30", "2026-10-25 01:30") for job in world.go(moment)]
+    assert told == ["2026-10-25T00:30Z"]
+
+
+def test_case_58_whoever_moves_is_reminded_at_the_new_place_once(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.clock.time = at("2026-03-28 07:00")
+    assert world.moves_to("America/New_York") == {"ok": True, "tz": "America/New_York", "changed": True}
+    assert world.listed()[AM]["next_due"] == "2026-03-28T13:00:00.000Z"
+    assert world.fired("2026-03-28 08:00") == []
+    assert world.fired("2026-03-28 13:00") == [AM]
+    assert world.moves_to("Europe/Madrid")["changed"] is True
+    assert world.moves_to("Europe/Madrid")["changed"] is False
+    assert world.listed()[AM]["next_due"] == "2026-03-29T07:00:00.000Z"
+
+
+def test_case_58_a_move_west_behind_the_reminder_brings_it_not_again(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    assert world.fired("2026-03-28 08:00") == [AM]
+    world.moves_to("America/New_York")
+    assert world.fired("2026-03-28 13:00") == []
+    assert world.fired("2026-03-29 13:00") == [AM]
+
+
+def test_case_58_a_zone_that_is_none_is_refused(world: World) -> None:
+    for name in ("Europe/Nowhere", "", "../etc/passwd", "right/Europe/Madrid", "x" * 5_000, "Europe"):
+        answer = world.deck("POST", "/api/user/tz", {"tz": name})
+        assert (answer.status, answer.code) == (400, "unknown_zone"), name
+
+
+def test_case_60_after_days_without_sweeps_one_late_push_comes_and_the_next_is_reckoned_from_now(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.clock.time = at("2026-03-31 12:00")
+    (job,) = world.go("2026-03-31 12:00")
+    assert (job.due, job.late) == ("2026-03-31T07:00Z", True)
+    assert world.listed()[AM]["next_due"] == "2026-04-01T07:00:00.000Z"
+
+
+def test_case_60_what_is_missed_by_more_than_six_hours_is_only_noted(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    assert world.go("2026-03-31 13:00:01") == []
+    shown = world.listed()[AM]
+    assert (shown["last_fire_status"], shown["next_due"]) == ("late", "2026-04-01T07:00:00.000Z")
+
+
+def test_a_new_or_changed_reminder_begins_with_its_next_slot(world: World) -> None:
+    world.remind("am", daily("12:00"))
+    assert world.fired("2026-03-27 12:01") == []
+    world.remind("am", daily("13:30"))
+    assert world.fired("2026-03-27 12:30") == [AM]
+    assert world.fired("2026-03-28 11:00") == []
+
+
+def test_a_reminder_for_the_next_minute_is_not_missed_when_that_minute_was_just_swept(world: World) -> None:
+    world.clock.time = at("2026-03-27 12:00:59")
+    world.remind("am", daily("13:01"))
+    world.clock.time = at("2026-03-27 12:01")
+    world.sweep()
+    assert [job.reminders for job in world.pushed()] == [(AM,)]
+
+
+def test_what_is_due_in_one_minute_is_one_push(world: World) -> None:
+    world.deck.create("mood")
+    world.remind("am", daily("09:00"))
+    world.remind("am", daily("09:00"), card="mood")
+    world.remind("pm", daily("21:00"))
+    (job,) = world.go("2026-03-28 08:00")
+    assert sorted(job.reminders) == ["mood#am", AM]
+
+
+def test_reminders_reach_everybody_in_their_own_zone(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.sign_in("ann")
+    world.moves_to("America/New_York")
+    assert world.listed()[AM]["next_due"] == "2026-03-27T13:00:00.000Z"
+    assert [job.actor.user for job in world.go("2026-03-27 13:00")] == ["ann"]
+    assert [job.actor.user for job in world.go("2026-03-28 08:00")] == ["owner"]
+
+
+def test_one_who_switched_a_reminder_off_is_left_alone(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    answer = world.deck("POST", "/api/notifications/state", {"id": AM, "enabled": False})
+    assert answer.body == {"ok": True, "state": {"enabled": False, "privacy": "private"}}
+    assert world.fired("2026-03-28 08:00") == []
+    assert (world.listed()[AM]["next_due"], world.listed()[AM]["last_fire_status"]) == (None, None)
+    world.deck("POST", "/api/notifications/state", {"id": AM, "enabled": True})
+    assert world.fired("2026-03-29 07:00") == [AM]
+
+
+def test_quiet_hours_and_a_pause_use_a_turn_up(world: World) -> None:
+    world.remind("am", daily("23:30"))
+    quiet = {"quiet_hours": {"start": "22:00", "end": "07:00"}}
+    assert world.deck("POST", "/api/notifications/global-state", quiet).body == {
+        "ok": True,
+        **quiet,
+        "paused_until": None,
+    }
+    assert world.fired("2026-03-27 22:30") == []
+    assert world.listed()[AM]["last_fire_status"] == "quiet"
+    pause = {"paused_until": "2026-03-28T23:00:00+01:00", "quiet_hours": None}
+    assert (
+        world.deck("POST", "/api/notifications/global-state", pause).body["paused_until"] == "2026-03-28T22:00:00.000Z"
+    )
+    assert world.fired("2026-03-28 22:30") == [AM]
+    world.deck("POST", "/api/notifications/global-state", {"paused_until": "2026-03-30T00:00:00Z"})
+    assert world.fired("2026-03-29 21:30") == []
+    assert world.listed()[AM]["last_fire_status"] == "paused"
+
+
+def test_a_reminder_that_is_removed_leaves_nothing(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.deck("POST", "/api/notifications/state", {"id": AM, "enabled": False})
+    Fires(world.store).record("main", "owner", AM, world.clock(), "sent")
+    world.deck("DELETE", "/api/manifests/weight/notifications/am")
+    assert world.fired("2026-03-28 08:00") == []
+    world.remind("am", daily("09:00"))
+    shown = world.listed()[AM]
+    assert (shown["enabled"], shown["last_fired"]) == (True, None)
+
+
+@pytest.mark.parametrize("change", ["deleted", "patched", "switched off", "hidden"])
+def test_whatever_takes_a_reminder_away_takes_its_turn_away(world: World, change: str) -> None:
+    world.remind("am", daily("09:00"))
+    requests = {
+        "deleted": ("DELETE", "/api/manifests/weight", None),
+        "patched": ("PATCH", "/api/manifests/weight", {"meta": {"notifications": None}}),
+        "switched off": ("PATCH", "/api/manifests/weight", {"meta": {"notifications": {"enabled": False}}}),
+        "hidden": ("POST", "/api/settings/cards/weight/disable", None),
+    }
+    assert world.deck(*requests[change]).status == 200
+    assert [shown["next_due"] for shown in world.listed().values()] in ([], [None])
+    assert world.fired("2026-03-28 08:00") == []
+
+
+def test_whatever_brings_a_reminder_brings_its_turn(world: World) -> None:
+    item = {"id": "am", "label": "a", "title": "a", "body": "a", "trigger": daily("09:00")}
+    world.deck.create("mood", notifications={"items": [item]})
+    world.deck("PATCH", "/api/manifests/weight", {"meta": {"notifications": {"items": [item]}}})
+    assert sorted(world.fired("2026-03-28 08:00")) == ["mood#am", AM]
+
+
+def test_a_change_whose_process_died_is_made_good_by_the_next_sweep(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    cards = world.index().cards
+    cards.remove("weight", token="t")
+    world.deck.create("mood")
+    assert world.fired("2026-03-28 08:00") == []
+    world.clock.time = at("2026-03-28 08:00:30")
+    world.deck.create("weight", writeable=WRITEABLE)
+    assert world.listed() == {}
+
+
+def test_a_push_whose_queue_fails_is_sent_by_a_later_sweep(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.queue.failure = StorageUnavailable()
+    assert world.go("2026-03-28 08:00") == []
+    world.queue.failure = None
+    assert world.fired("2026-03-28 08:01") == [AM]
+    assert world.fired("2026-03-28 08:02") == []
+
+
+def test_a_test_is_queued_at_once_and_once_a_minute(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    assert world.deck("POST", "/api/notifications/test", {"id": AM}).body == {"ok": True}
+    (job,) = world.pushed()
+    assert (job.kind, job.reminders, job.due, job.late) == ("push", (AM,), "2026-03-27T12:00Z", False)
+    refused = world.deck("POST", "/api/notifications/test", {"id": AM})
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "rate_limited", "60")
+    world.clock.time += 60
+    assert world.deck("POST", "/api/notifications/test", {"id": AM}).status == 200
+
+
+@pytest.mark.parametrize("path", ["state", "test"])
+@pytest.mark.parametrize("name", ["weight#none", "none#am", "weight", "", "#", "weight#am#x"])
+def test_a_reminder_that_is_not_there_is_unknown(world: World, path: str, name: str) -> None:
+    world.remind("am", daily("09:00"))
+    answer = world.deck("POST", f"/api/notifications/{path}", {"id": name})
+    assert (answer.status, answer.code) == (404, "unknown_notification")
+
+
+def test_what_delivery_records_is_shown(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    Fires(world.store).record("main", "owner", AM, at("2026-03-28 08:00:03"), "sent")
+    shown = world.listed()[AM]
+    assert (shown["last_fired"], shown["last_fire_status"]) == ("2026-03-28T08:00:03.000Z", "sent")
+
+
+def test_a_reminder_that_is_off_by_default_waits_to_be_switched_on(world: World) -> None:
+    item = {"id": "am", "label": "a", "title": "a", "body": "a", "trigger": daily("09:00"), "default": "off"}
+    world.deck("PATCH", "/api/manifests/weight", {"meta": {"notifications": {"items": [item]}}})
+    assert world.fired("2026-03-28 08:00") == []
+    world.deck("POST", "/api/notifications/state", {"id": AM, "enabled": True})
+    assert world.fired("2026-03-29 07:00") == [AM]
