@@ -1,5 +1,8 @@
 """Chat: start a turn, reattach to it, stop it. Answers stream."""
 
+import deckhand.light_start  # noqa: F401 - before what it keeps out
+
+# isort: split
 import os
 from typing import Any
 

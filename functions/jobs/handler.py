@@ -1,5 +1,8 @@
 """The queue worker (titles, queued turns) and the minute sweep."""
 
+import deckhand.light_start  # noqa: F401 - before what it keeps out
+
+# isort: split
 from typing import Any
 
 from aws_lambda_powertools import Logger, Tracer

@@ -1,5 +1,8 @@
 """Reminders: what is due is claimed and queued, once a minute."""
 
+import deckhand.light_start  # noqa: F401 - before what it keeps out
+
+# isort: split
 from typing import Any
 
 from aws_lambda_powertools import Logger, Tracer

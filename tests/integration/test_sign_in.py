@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deckhand.domain.account import MAX_SESSIONS
 from deckhand.domain.base64url import from_base64, to_base64url
+from deckhand.storage.attempts import ATTEMPTS
 from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
 from tests.authenticator import Authenticator
@@ -279,3 +282,296 @@ def test_case_68_an_id_is_known_in_every_form_of_base64(deployment: Deployment) 
 )
 def test_what_is_no_passkey_at_all_is_refused_alike(deployment: Deployment, path: str, body: dict[str, Any]) -> None:
     assert deployment.browser()("POST", path, body).refusal == FAILED
+
+
+# -- more devices
+
+
+def test_a_second_device_is_added_while_signed_in_and_signs_in(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    first = owner.device
+    owner.device = Authenticator(ORIGIN)
+    answer = owner.enrol(name="phone")
+    assert (answer.status, answer.body["credential"]["nickname"]) == (201, "phone")
+    assert "set-cookie" not in answer.headers, "the session that is open goes on"
+    owner.sign_out()
+    for device in (first, owner.device):
+        owner.device = device
+        assert owner.sign_in().status == 200
+
+
+def test_options_for_a_second_device_name_those_that_are_there(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    options = owner("POST", "/auth/register/options", {}).body
+    assert [one["id"] for one in options["excludeCredentials"]] == [owner.device.id]
+    assert options["user"]["id"] == to_base64url(b"owner")
+
+
+def test_a_passkey_belongs_to_one_user_only(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    guest = deployment.guest(owner, "viewer")
+    guest.device = owner.device
+    assert guest.enrol().refusal == FAILED
+    owner.sign_out()
+    owner.device.user = b"owner"
+    assert owner.sign_in().body["user"]["id"] == "owner"
+
+
+def test_a_second_device_needs_the_session_that_asked_for_it(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    guest = deployment.guest(owner, "viewer")
+    options = owner("POST", "/auth/register/options", {}).body
+    for browser in (guest, deployment.browser()):
+        assert browser("POST", "/auth/register/verify", Authenticator(ORIGIN).create(options)).refusal == FAILED
+
+
+def test_removing_a_device_ends_the_sessions_that_it_opened_and_no_others(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    first = owner.device
+    phone = deployment.browser()
+    owner.device = phone.device
+    assert owner.enrol(name="phone").status == 201
+    assert phone.sign_in().status == 200
+    assert owner("DELETE", f"/api/credentials/{phone.device.id}").body == {"ok": True}
+    assert (phone.signed_in, owner.signed_in) == (False, True)
+    phone.cookies = {}
+    assert phone.sign_in().refusal == FAILED
+    assert [one["id"] for one in owner("GET", "/api/credentials").body["credentials"]] == [first.id]
+
+
+def test_a_removed_passkey_can_be_enrolled_again(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    first, owner.device = owner.device, Authenticator(ORIGIN)
+    owner.enrol()
+    assert owner.sign_in().status == 200
+    assert owner("DELETE", f"/api/credentials/{first.id}").status == 200
+    owner.device = first
+    assert owner.enrol(name="again").status == 201
+
+
+def test_a_user_has_at_most_twenty_passkeys(deployment: Deployment, clock: Clock) -> None:
+    owner = deployment.owner()
+    for _ in range(19):
+        clock.time += 60
+        owner.device = Authenticator(ORIGIN)
+        assert owner.enrol().status == 201
+    clock.time += 60
+    owner.device = Authenticator(ORIGIN)
+    assert owner.enrol().refusal == (409, "too_many_credentials")
+
+
+# -- sessions
+
+
+def test_a_session_ends_after_seven_idle_days(deployment: Deployment, clock: Clock) -> None:
+    owner = deployment.owner()
+    clock.time += 7 * DAY_S - 1
+    assert owner.signed_in
+    clock.time += 7 * DAY_S - 1
+    assert owner.signed_in, "it was used in between"
+    clock.time += 7 * DAY_S
+    assert not owner.signed_in
+
+
+def test_a_session_ends_after_thirty_days_however_much_it_is_used(deployment: Deployment, clock: Clock) -> None:
+    owner = deployment.owner()
+    for _ in range(29):
+        clock.time += DAY_S
+        assert owner.signed_in
+    clock.time += DAY_S
+    assert not owner.signed_in
+
+
+def test_a_user_has_at_most_thirty_sessions_and_the_oldest_ends(deployment: Deployment, clock: Clock) -> None:
+    owner = deployment.owner()
+    browsers = [owner]
+    for _ in range(MAX_SESSIONS):
+        clock.time += 60
+        browsers.append(deployment.browser())
+        browsers[-1].device = owner.device
+        assert browsers[-1].sign_in().status == 200
+    assert [browser.signed_in for browser in browsers] == [False] + [True] * MAX_SESSIONS
+
+
+def test_the_cookie_is_out_of_reach_of_scripts_other_hosts_and_other_sites(deployment: Deployment) -> None:
+    (line,) = deployment.browser().enrol(invite=ENROL_CODE).headers["set-cookie"]
+    name, _, rest = line.partition("=")
+    assert name == "__Host-deckhand"
+    assert {part.strip() for part in rest.split(";")[1:]} == {
+        "Path=/",
+        "HttpOnly",
+        "Secure",
+        "SameSite=Lax",
+        "Max-Age=2592000",
+    }
+    assert len(from_base64(rest.partition(";")[0]) or b"") == 32
+
+
+def test_without_https_the_cookie_has_a_name_and_form_that_browsers_take(store: ItemStore, clock: Clock) -> None:
+    deployment = Deployment(store, clock, DECKHAND_ORIGINS="http://localhost:8787")
+    browser = deployment.browser()
+    browser.device.origin = "http://localhost:8787"
+    (line,) = browser.enrol(invite=ENROL_CODE).headers["set-cookie"]
+    assert line.startswith("deckhand=")
+    assert "Secure" not in line
+    assert browser.signed_in
+
+
+@pytest.mark.parametrize("origin", [None, "https://evil.test", "null", f"{ORIGIN}.evil.test", f"{ORIGIN}:8443"])
+def test_a_change_with_the_cookie_must_come_from_a_page_of_ours(deployment: Deployment, origin: str | None) -> None:
+    owner = deployment.owner()
+    del owner.headers["Origin"]
+    if origin is not None:
+        owner.headers["Origin"] = origin
+    for method, path in (
+        ("POST", "/api/invites"),
+        ("POST", "/auth/logout"),
+        ("POST", "/auth/register/options"),
+        ("POST", "/api/manifests"),
+    ):
+        assert owner(method, path, {}).refusal == (403, "origin_not_allowed")
+    assert owner.signed_in, "reading needs none"
+
+
+def test_another_sites_page_cannot_sign_a_browser_in(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    victim = deployment.browser(Origin="https://evil.test")
+    answer = victim("POST", "/auth/login/verify", owner.device.get(owner.sign_in_options()))
+    assert answer.refusal == (403, "origin_not_allowed")
+    assert not victim.cookies
+
+
+def test_without_an_origin_in_the_settings_nobody_signs_in(store: ItemStore, clock: Clock) -> None:
+    deployment = Deployment(store, clock, DECKHAND_ORIGINS="")
+    browser = Browser(deployment, "203.0.113.7", {})
+    assert browser("POST", "/auth/login/options").refusal == (503, "not_configured")
+    assert browser("GET", "/auth/status").body == {"signedIn": False, "enrolled": False}
+
+
+def test_nobody_is_signed_in_by_a_token(store: ItemStore, clock: Clock) -> None:
+    deployment = Deployment(store, clock, AGENT_API_TOKEN="agent")
+    deployment.owner()
+    agent = deployment.browser(Authorization="Bearer agent")
+    assert agent("GET", "/auth/status").body == {"signedIn": False, "enrolled": True}
+    assert agent("POST", "/auth/register/options", {}).refusal == FAILED
+
+
+# -- recovery codes
+
+
+def codes_of(browser: Browser) -> list[str]:
+    answer = browser("POST", "/api/recovery-codes")
+    assert answer.status == 201
+    found: list[str] = answer.body["codes"]
+    return found
+
+
+def test_each_of_ten_recovery_codes_signs_in_once(deployment: Deployment, clock: Clock) -> None:
+    owner = deployment.owner()
+    codes = codes_of(owner)
+    assert len(set(codes)) == 10
+    for code in (codes[0], codes[9]):
+        clock.time += 30
+        browser = deployment.browser()
+        answer = browser("POST", "/auth/login/recovery", {"code": f" {code.lower()} ".replace("-", " ")})
+        assert (answer.status, answer.body["user"]["id"], browser.signed_in) == (200, "owner", True)
+        clock.time += 30
+        assert deployment.browser()("POST", "/auth/login/recovery", {"code": code}).refusal == FAILED
+    assert owner("GET", "/api/credentials").body["recoveryCodes"] == 8
+
+
+def test_new_recovery_codes_void_the_old_ones(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    old, new = codes_of(owner), codes_of(owner)
+    assert deployment.browser()("POST", "/auth/login/recovery", {"code": old[0]}).refusal == FAILED
+    assert deployment.browser()("POST", "/auth/login/recovery", {"code": new[0]}).status == 200
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"code": "AAAA-AAAA-AAAA-AAAA-AAAA-AAAA"}, {"code": "short"}, {"code": "é" * 24}]
+)
+def test_other_recovery_codes_are_refused(deployment: Deployment, given: dict[str, str]) -> None:
+    codes_of(deployment.owner())
+    assert deployment.browser()("POST", "/auth/login/recovery", given).refusal == FAILED
+
+
+def test_a_code_whose_first_part_is_right_is_refused(deployment: Deployment) -> None:
+    code = codes_of(deployment.owner())[0]
+    wrong = code[:10] + ("AAAA-AAAA-AAAA-AAAA" if not code.endswith("AAAA") else "BBBB-BBBB-BBBB-BBBB")
+    assert deployment.browser()("POST", "/auth/login/recovery", {"code": wrong}).refusal == FAILED
+    assert deployment.browser()("POST", "/auth/login/recovery", {"code": code}).status == 200
+
+
+# -- limits
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/auth/login/options", None),
+        ("/auth/register/options", {"invite": "x"}),
+        ("/auth/login/verify", {}),
+        ("/auth/register/verify", {}),
+        ("/auth/login/recovery", {"code": "x"}),
+    ],
+)
+def test_an_address_has_ten_tries_a_minute(
+    deployment: Deployment, clock: Clock, path: str, body: dict[str, str] | None
+) -> None:
+    browser, other = deployment.browser("203.0.113.1"), deployment.browser("203.0.113.2")
+    for _ in range(ATTEMPTS):
+        assert browser("POST", path, body).status != 429
+    clock.time += 20
+    refused = browser("POST", path, body, headers={"X-Forwarded-For": "198.51.100.1"})
+    assert refused.refusal == (429, "rate_limited")
+    assert refused.headers["retry-after"] == ["40"]
+    assert other("POST", path, body).status != 429
+    clock.time += 40
+    assert browser("POST", path, body).status != 429
+
+
+def test_all_addresses_of_a_household_count_as_one(deployment: Deployment) -> None:
+    answers = [
+        deployment.browser(f"2001:db8:0:1::{number:x}")("POST", "/auth/login/options").status
+        for number in range(ATTEMPTS + 1)
+    ]
+    assert answers == [200] * ATTEMPTS + [429]
+    assert deployment.browser("2001:db8:0:2::1")("POST", "/auth/login/options").status == 200
+
+
+def test_an_account_has_ten_tries_a_minute_from_wherever(deployment: Deployment, clock: Clock) -> None:
+    owner = deployment.owner()
+    code = codes_of(owner)[0]
+    wrong = code[:10] + "AAAA-AAAA-AAAA-AAAA"
+    for number in range(ATTEMPTS):
+        assert deployment.browser(f"203.0.113.{number}")("POST", "/auth/login/recovery", {"code": wrong}).status == 401
+    again = deployment.browser("203.0.113.99")
+    assert again("POST", "/auth/login/recovery", {"code": code}).refusal == (429, "rate_limited")
+    again.device = owner.device
+    assert again.sign_in().refusal == (429, "rate_limited")
+    clock.time += 60
+    assert again("POST", "/auth/login/recovery", {"code": code}).status == 200
+
+
+# -- nothing secret gets out
+
+
+def test_nothing_secret_is_stored_or_logged(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(0)
+    guess = "GUES-SGUE-SSGU-ESSG-UESS-GUES"
+    with closing(SqliteStore(tmp_path / "store.db", now=clock)) as store:
+        owner = Deployment(store, clock).owner()
+        invite = owner("POST", "/api/invites", {"role": "viewer"}).body["code"]
+        codes = codes_of(owner)
+        owner.device.verifies = False
+        assert owner.sign_in().refusal == FAILED
+        assert owner("POST", "/auth/login/recovery", {"code": guess}).refusal == FAILED
+        stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    said = caplog.text + "".join(capfd.readouterr())
+    assert b"credentials" in stored
+    for secret in (*owner.cookies.values(), invite, *codes, *(code.replace("-", "") for code in codes), ENROL_CODE):
+        assert secret.encode() not in stored
+        assert secret not in said
+    assert guess not in said

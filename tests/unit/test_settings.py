@@ -102,3 +102,20 @@ def test_prices_are_found_by_the_name_of_a_model() -> None:
     settings = read_settings({"CHAT_PRICES": '{"gpt-*": {"input": 1, "output": 2}}'})
     assert settings.chat_prices.find("gpt-9") is not None
     assert read_settings({}).chat_prices.find("gpt-9") is None
+
+
+def test_origins_are_a_comma_list() -> None:
+    settings = read_settings(
+        {"DECKHAND_ORIGINS": "https://deck.example.org/, https://b.test:8443,http://localhost:8787"}
+    )
+    assert settings.deckhand_origins == ("https://deck.example.org", "https://b.test:8443", "http://localhost:8787")
+    assert read_settings({}).deckhand_origins == ()
+
+
+@pytest.mark.parametrize(
+    "origins",
+    ["deck.example.org", "http://deck.example.org", "https://a.test/path", "https://a.test,", "https://u@a.test", "*"],
+)
+def test_what_is_no_origin_of_passkeys_stops_the_start(origins: str) -> None:
+    with pytest.raises(SettingsError, match="DECKHAND_ORIGINS"):
+        read_settings({"DECKHAND_ORIGINS": origins})

@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 
 from deckhand.domain.errors import DeckhandError, MethodNotAllowed, NotFound
 from deckhand.edge.answer import error_answer, json_answer
+from deckhand.edge.payload import is_version_2, routable, version_2_answer
 from deckhand.edge.request import Request, read_request
 
 logger = Logger(child=True)
@@ -47,9 +48,11 @@ class App:
         return self._methods
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        answer = self._resolver.resolve(dict(event), context)
+        """A proxy answer of the version that the event has."""
+        newer = is_version_2(event)
+        answer = self._resolver.resolve(routable(event) if newer else dict(event), context)
         answer.setdefault("multiValueHeaders", {})["X-Request-Id"] = [_request_id(event, context)]
-        return answer
+        return version_2_answer(answer) if newer else answer
 
     def _guarded(self, endpoint: Endpoint) -> Callable[..., "Response[Any]"]:
         def call(*_: Any, **parts: str) -> "Response[Any]":

@@ -1,19 +1,22 @@
 """Users of a deployment: who there is, what they may, how they come in. Passkeys and codes are everybody's own."""
 
+from contextlib import suppress
 from typing import Any
 
 from pydantic import Field
 
 from deckhand.domain import recovery
+from deckhand.domain.access_token import RANKS
 from deckhand.domain.account import MAX_NAME, Account, UserRole, shown_credential
 from deckhand.domain.base64url import from_base64, to_base64url
-from deckhand.domain.errors import NotAllowed, UnknownCredential, UnknownUser
+from deckhand.domain.errors import NotAllowed, UnknownCredential, UnknownToken, UnknownUser
 from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.accounts import Accounts, Edit, put_code
 from deckhand.storage.invites import CODE_BYTES, INVITE_LIFE_S, Invite, Invites
+from deckhand.storage.tokens import Tokens
 
 
 class CredentialId(Arguments):
@@ -106,7 +109,9 @@ def read_user(caller: Caller, given: UserId) -> dict[str, Any]:
 
 @operation(summary="Change a user", input=UserChange, http=Http("PATCH", "/api/users/{id}"), mutates=True)
 def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
-    """`{user}`. A new role, or being disabled, ends their sessions. Raises `NotAllowed`, `UnknownUser`, `LastOwner`."""
+    """`{user}`. A new role, or being disabled, ends their sessions, and revokes tokens that may do more. Raises
+    `NotAllowed`, `UnknownUser`, `LastOwner`.
+    """
     _check_owner(caller)
 
     def edit(account: Account) -> Edit:
@@ -116,7 +121,19 @@ def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
         return Edit(named.becoming(role=role, disabled=disabled))
 
     _check_id(given.id)
-    return {"user": _shown(_accounts(caller).change(given.id, edit))}
+    account = _accounts(caller).change(given.id, edit)
+    _revoke_beyond(caller, account)
+    return {"user": _shown(account)}
+
+
+def _revoke_beyond(caller: Caller, account: Account) -> None:
+    """Tokens that act for the user never have more rights than they do."""
+    tokens = Tokens(caller.store, now=caller.now, new_id=caller.new_id)
+    for listed in tokens.all(caller.principal.tenant):
+        token = listed.token
+        if token.user == account.id and (account.disabled or RANKS.get(token.role, len(RANKS)) > RANKS[account.role]):
+            with suppress(UnknownToken):
+                tokens.revoke(caller.principal.tenant, token.id)
 
 
 def _accounts(caller: Caller) -> Accounts:
