@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from deckhand.domain.account import Account
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.job import Actor, Job
+from deckhand.domain.principal import Principal
+from deckhand.storage.accounts import Accounts, Edit
 from deckhand.storage.reminders import Fires
 from deckhand.storage.sqlite import SqliteStore
 from tests.deck import WRITEABLE
@@ -240,3 +243,26 @@ def test_a_reminder_that_is_off_by_default_waits_to_be_switched_on(world: World)
     assert world.fired("2026-03-28 08:00") == []
     world.deck("POST", "/api/notifications/state", {"id": AM, "enabled": True})
     assert world.fired("2026-03-29 07:00") == [AM]
+
+
+def test_a_user_who_comes_is_reached_and_one_who_is_disabled_is_not(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    accounts = Accounts(world.store, "main", new_id=world.ids)
+    accounts.add(Account(id="ann", name="Ann", role="viewer", created_at=world.clock()), [])
+    world.go("2026-03-27 12:01")
+    assert sorted(job.actor.user for job in world.go("2026-03-28 08:00")) == ["ann", "owner"]
+    accounts.change("ann", lambda account: Edit(account.model_copy(update={"disabled": True})))
+    assert [job.actor.user for job in world.go("2026-03-29 07:00")] == ["owner"]
+    accounts.change("ann", lambda account: Edit(account.model_copy(update={"disabled": False})))
+    world.go("2026-03-29 07:01")
+    assert sorted(job.actor.user for job in world.go("2026-03-30 07:00")) == ["ann", "owner"]
+
+
+def test_a_token_for_some_cards_sees_the_reminders_of_no_others(world: World) -> None:
+    world.deck.create("mood")
+    world.remind("am", daily("09:00"))
+    world.remind("am", daily("09:00"), card="mood")
+    scoped = Principal(kind="token", id="t", user="owner", role="agent", cards=frozenset({"mood"}))
+    world.deck.sign_in(scoped)
+    assert set(world.listed()) == {"mood#am"}
+    assert world.deck("POST", "/api/notifications/test", {"id": AM}).code == "unknown_notification"

@@ -35,11 +35,14 @@ class QuietHours(Model):
 
 
 class Person(Model):
-    """What a user set for all reminders. `zone` None: the deployment's. `paused_until` in epoch seconds."""
+    """What a user set for all reminders. `zone` None: the deployment's. `paused_until` in epoch seconds. `away`: the
+    account is disabled, and no reminder reaches it.
+    """
 
     zone: str | None = None
     quiet_hours: QuietHours | None = None
     paused_until: float | None = None
+    away: bool = False
 
 
 class Choice(Model):

@@ -63,7 +63,7 @@ def list_notifications(caller: Caller, _: Nothing) -> dict[str, Any]:
     """
     kept = caller.reminders.reminders.of_user(caller.principal.user)
     person = caller.reminders.people.find(caller.principal.user).person
-    notifications = [shown for card in caller.cards.all() for shown in _shown(card, kept)]
+    notifications = [shown for card in caller.cards.all() if _seen(caller, card.id) for shown in _shown(card, kept)]
     return {"notifications": notifications, **_global_state(person)}
 
 
@@ -171,11 +171,16 @@ def set_time_zone(caller: Caller, given: TimeZone) -> dict[str, Any]:
 
 def _item(caller: Caller, reminder: str) -> dict[str, Any]:
     card, _, item_id = reminder.partition("#")
-    found = caller.reminders.card(card)
+    found = caller.reminders.card(card) if _seen(caller, card) else None
     for item in items_of(found.manifest) if found is not None else []:
         if item["id"] == item_id:
             return item
     raise UnknownNotification()
+
+
+def _seen(caller: Caller, card: str) -> bool:
+    """A token may be for some cards only."""
+    return caller.principal.cards is None or card in caller.principal.cards
 
 
 def _zone(name: str) -> str:

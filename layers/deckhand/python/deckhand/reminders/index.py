@@ -15,7 +15,7 @@ from deckhand.domain.reminders import Person
 from deckhand.domain.times import zone
 from deckhand.reminders.plan import Change, plan
 from deckhand.storage.cards import Card, Cards
-from deckhand.storage.due import Due, Marker, mark
+from deckhand.storage.due import Due, Marked, Marker, mark
 from deckhand.storage.people import People, StoredPerson
 from deckhand.storage.port import ItemStore, Op
 from deckhand.storage.reminders import Reminders, StoredReminder
@@ -48,36 +48,43 @@ class ReminderIndex:
 
     def card_changed(self, card: str) -> None:
         """After a change of a card: settles its marker, when it left one. What fails is left to the next sweep."""
-        self._try("card", card, self.settle_card)
+        self._settle_soon(Marked.CARD, card)
 
     def set_person(self, user: str, edit: Callable[[Person], Person]) -> StoredPerson:
         """Changes what a user set for all reminders; everybody who did is reached by reminders."""
         change = self._new_id()
         stored = self.people.change(
-            user, edit, token=change, beside=lambda version: [mark(self._tenant, "person", user, f"{change}.{version}")]
+            user,
+            edit,
+            token=change,
+            beside=lambda version: [mark(self._tenant, Marked.PERSON, user, f"{change}.{version}")],
         )
-        self._try("person", user, self.settle_person)
+        self._settle_soon(Marked.PERSON, user)
         return stored
 
     # -- settling
 
-    def settle_card(self, marker: Marker) -> None:
+    def settle(self, marker: Marker) -> None:
         """Raises storage errors."""
+        if marker.kind is Marked.CARD:
+            self.arm_card(marker.name)
+        else:
+            if marker.kind is Marked.ACCOUNT:
+                self.set_person(marker.name, lambda person: person.model_copy(update={"away": marker.away}))
+            self.arm_person(marker.name)
+        self.due.settle(marker, token=self._new_id())
+
+    def arm_card(self, card: str) -> None:
+        """One card's reminders for everybody. Raises storage errors."""
         for _ in range(ATTEMPTS):
-            found = self.card(marker.name)
+            found = self.card(card)
             try:
                 for stored in self.people.all():
-                    self._bring(stored, marker.name, found, self.reminders.states_of_card(stored.user, marker.name))
+                    self._bring(stored, card, found, self.reminders.states_of_card(stored.user, card))
             except ConditionFailed:
                 continue
-            self.due.settle(marker, token=self._new_id())
             return
         raise StorageUnavailable()
-
-    def settle_person(self, marker: Marker) -> None:
-        """Raises storage errors."""
-        self.arm_person(marker.name)
-        self.due.settle(marker, token=self._new_id())
 
     def arm_person(self, user: str) -> None:
         """All cards' reminders for one user. Raises storage errors."""
@@ -102,11 +109,11 @@ class ReminderIndex:
 
     # -- inside
 
-    def _try(self, kind: str, name: str, settle: Callable[[Marker], None]) -> None:
+    def _settle_soon(self, kind: Marked, name: str) -> None:
         try:
             marker = self.due.marker(kind, name)
             if marker is not None:
-                settle(marker)
+                self.settle(marker)
         except StorageError:
             logger.warning("reminders not brought in step; the next sweep does it", exc_info=True)
 
@@ -121,7 +128,8 @@ class ReminderIndex:
         """One user's reminders of one card, in one transaction."""
         manifest: Mapping[str, Any] | None = None if found is None else found.manifest
         reminders = {item: state.reminder for item, state in held.items()}
-        changes = plan(card, manifest, reminders, self.zone_of(stored.person), self._now())
+        person = stored.person
+        changes = plan(card, manifest, reminders, self.zone_of(person), self._now(), away=person.away)
         ops = [op for change in changes for op in self._ops(stored.user, change, held)]
         if ops:
             checks = [self.cards.unchanged(card, found), self.people.unchanged(stored)]

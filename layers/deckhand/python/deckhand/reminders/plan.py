@@ -21,15 +21,22 @@ class Change:
 
 
 def plan(
-    card: str, manifest: Mapping[str, Any] | None, held: Mapping[str, Reminder], zone: ZoneInfo, now: float
+    card: str,
+    manifest: Mapping[str, Any] | None,
+    held: Mapping[str, Reminder],
+    zone: ZoneInfo,
+    now: float,
+    *,
+    away: bool = False,
 ) -> Iterator[Change]:
-    """The changes that bring `held` (by item) in step with the manifest (None: no such card) and the zone.
+    """The changes that bring `held` (by item) in step with the manifest (None: no such card) and the zone. No turn is
+    pending for one who is `away`.
 
     A reminder that is new, or whose trigger changed, begins with its next slot. One whose turn has come and was not
     swept yet keeps it through a change of zone.
     """
     items = {item["id"]: item for item in items_of(manifest)} if manifest is not None else {}
-    off = manifest is not None and switched_off(manifest)
+    off = away or (manifest is not None and switched_off(manifest))
     for item_id, item in items.items():
         old = held.get(item_id)
         new = _wanted(card, item, old, zone, now, off=off)

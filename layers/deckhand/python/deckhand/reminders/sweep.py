@@ -17,7 +17,7 @@ from deckhand.domain.job import Job
 from deckhand.domain.occurrence import DAY, MINUTE
 from deckhand.reminders.claim import Claimed, Claims
 from deckhand.reminders.index import ReminderIndex
-from deckhand.storage.due import Cursor, Desk, Marker
+from deckhand.storage.due import Cursor, Desk
 from deckhand.storage.queue import JobQueue
 
 logger = logging.getLogger(__name__)
@@ -93,15 +93,11 @@ class Sweep:
         return self._due.move(cursor, minute, token=self._new_id())
 
     def _settle(self, desk: Desk) -> None:
-        for markers, settle in ((desk.cards, self._index.settle_card), (desk.people, self._index.settle_person)):
-            for marker in markers:
-                self._settle_one(marker, settle)
-
-    def _settle_one(self, marker: Marker, settle: Callable[[Marker], None]) -> None:
-        try:
-            settle(marker)
-        except StorageError:
-            logger.warning("reminders not brought in step; the next sweep does it", exc_info=True)
+        for marker in desk.markers:
+            try:
+                self._index.settle(marker)
+            except StorageError:
+                logger.warning("reminders not brought in step; the next sweep does it", exc_info=True)
 
     def _claim(self, users: Iterable[str], swept: Swept) -> None:
         waiting = sorted(users)

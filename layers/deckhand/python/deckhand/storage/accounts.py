@@ -6,7 +6,8 @@ identity  session#<hash>                it          see sessions.py
 identity  <tenant>#recovery#<selector>  it          a recovery code
 
 A change is one transaction on the condition that the account is as it was read, so that what it removes (sessions,
-codes) is gone when it is done, whatever happens at the same time.
+codes) is gone when it is done, whatever happens at the same time. A user who comes or goes leaves a marker for the
+index of reminders in it.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from deckhand.domain.access_token import fingerprint
 from deckhand.domain.account import Account
 from deckhand.domain.errors import ConditionFailed, LastOwner, StorageUnavailable, UnknownUser
 from deckhand.domain.recovery import Code, StoredCode
+from deckhand.storage.due import Marked, mark
 from deckhand.storage.port import ABSENT, Check, Delete, Item, ItemStore, Key, Op, Put, VersionIs
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.tokens import somebody_is_known
@@ -94,6 +96,8 @@ class Accounts:
             ops.append(self._another_owner(account.id))
         moving = len(ops) if before is not None else 0
         ops += [*self._sides(was, account), *edit.also]
+        if was is None or was.disabled != account.disabled:
+            ops.append(mark(self._tenant, Marked.ACCOUNT, account.id, self._new_id(), away=account.disabled))
         try:
             write_surely(self._store, ops, token=self._new_id())
         except ConditionFailed as failed:

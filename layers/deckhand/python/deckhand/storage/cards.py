@@ -33,7 +33,7 @@ from deckhand.domain.json_text import bounded_dumps, dumps
 from deckhand.domain.model import Model
 from deckhand.domain.recency import Recency
 from deckhand.domain.reminders import reminders_differ
-from deckhand.storage.due import mark
+from deckhand.storage.due import Marked, mark
 from deckhand.storage.parts import join, split
 from deckhand.storage.port import ABSENT, Check, Condition, Delete, Item, ItemStore, Key, Op, Page, Put, VersionIs
 
@@ -272,7 +272,7 @@ class Cards:
         return Check(self._key("meta", card), ABSENT if found is None else VersionIs(found.meta_version))
 
     def _marked(self, card: str, old: dict[str, Any] | None, new: dict[str, Any] | None, change: str) -> list[Op]:
-        return [mark(self._tenant, "card", card, change)] if reminders_differ(old, new) else []
+        return [mark(self._tenant, Marked.CARD, card, change)] if reminders_differ(old, new) else []
 
     # -- keys
 

@@ -4,13 +4,15 @@
     deck  <tenant>#sweep         cursor                          the last minute that was swept
     deck  <tenant>#sweep         due#<minute>#<user>#<card>#<item>  an occurrence that was near when it was written
     deck  <tenant>#sweep         outbox#<fire>                   a push that was claimed and is not known to be queued
-    deck  <tenant>#sweep         card#<card>, person#<user>      what changed, until the index is in step again
+    deck  <tenant>#sweep         card#<card>, person#<user>, account#<user>
+                                                                 what changed, until the index is in step again
 
 The desk is one partition, so that a sweep with nothing due reads two things: the desk and the minute.
 """
 
 import zlib
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from deckhand.domain.errors import ConditionFailed
 from deckhand.domain.job import Job
@@ -35,13 +37,29 @@ class Cursor:
     version: int = 0
 
 
+class Marked(StrEnum):
+    """What a marker says has changed: a card's reminders, a person's settings, or that an account came or went."""
+
+    CARD = "card"
+    PERSON = "person"
+    ACCOUNT = "account"
+
+
+class Mark(Model):
+    """`away` is an account's: whether it is disabled now."""
+
+    away: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Says that a card or a person (by `name`) changed."""
+    """Says that what is of this kind and name changed."""
 
     key: Key
+    kind: Marked
     name: str
     version: int
+    away: bool = False
 
 
 @dataclass(slots=True)
@@ -51,8 +69,7 @@ class Desk:
     cursor: Cursor = field(default_factory=Cursor)
     near: list[tuple[int, str]] = field(default_factory=list)
     outgoing: list[Outgoing] = field(default_factory=list)
-    cards: list[Marker] = field(default_factory=list)
-    people: list[Marker] = field(default_factory=list)
+    markers: list[Marker] = field(default_factory=list)
 
 
 class Occurring(Model):
@@ -92,7 +109,7 @@ class Due:
         """All that lies on it. One query."""
         found = Desk()
         for item in self._store.query("deck", self._desk_pk).items:
-            kind, _, name = item.sk.partition("#")
+            kind = item.sk.partition("#")[0]
             if kind == "cursor":
                 found.cursor = Cursor(CursorAt.model_validate_json(item.body).minute, item.version)
             elif kind == "due":
@@ -101,8 +118,7 @@ class Due:
             elif kind == "outbox":
                 found.outgoing.append(Outgoing.model_validate_json(item.body))
             else:
-                marked = found.cards if kind == "card" else found.people
-                marked.append(Marker(Key("deck", item.pk, item.sk), name, item.version))
+                found.markers.append(_marker(item))
         return found
 
     def move(self, cursor: Cursor, minute: int, *, token: str) -> Cursor | None:
@@ -124,10 +140,9 @@ class Due:
         """They are in the queue."""
         self._store.delete_many([self._outbox(job) for job in jobs])
 
-    def marker(self, kind: str, name: str) -> Marker | None:
-        key = Key("deck", self._desk_pk, f"{kind}#{name}")
-        item = self._store.get(key)
-        return None if item is None else Marker(key, name, item.version)
+    def marker(self, kind: Marked, name: str) -> Marker | None:
+        item = self._store.get(Key("deck", self._desk_pk, f"{kind}#{name}"))
+        return None if item is None else _marker(item)
 
     def settle(self, marker: Marker, *, token: str) -> None:
         """Takes the marker away, unless there was another change since."""
@@ -154,7 +169,13 @@ def desk_pk(tenant: str) -> str:
     return f"{tenant}#sweep"
 
 
-def mark(tenant: str, kind: str, name: str, change: str) -> Put:
+def mark(tenant: str, kind: Marked, name: str, change: str, *, away: bool = False) -> Put:
     """For the transaction of a change that the index must follow. `change` names it: no two share a version."""
     version = 1 + zlib.crc32(change.encode())
-    return Put(Item("deck", desk_pk(tenant), f"{kind}#{name}", "{}", version))
+    return Put(Item("deck", desk_pk(tenant), f"{kind}#{name}", Mark(away=away).to_json(), version))
+
+
+def _marker(item: Item) -> Marker:
+    kind, _, name = item.sk.partition("#")
+    away = Mark.model_validate_json(item.body).away
+    return Marker(Key(item.table, item.pk, item.sk), Marked(kind), name, item.version, away)
