@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from deckhand.agent.budget import Budget
 from deckhand.agent.outcome import Outcome, Step
+from deckhand.domain.allowance import Allowance
 from deckhand.domain.conversation import Header
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.events import Event
@@ -26,6 +27,7 @@ from deckhand.storage.turns import Numbered
 from deckhand.turns.chat import Chats, ChatSettings, OnBusy, TurnWish
 from deckhand.turns.context import Pace, TurnContext
 from deckhand.turns.idempotency import Claim, Claimed
+from deckhand.turns.metering import Metering
 from deckhand.turns.replay import attach, replay
 from deckhand.turns.start import NewTurn, Turn, owner_of
 from tests.fakes import FakeGateway, FakeQueue, FakeTools, Gate, Script, until
@@ -51,6 +53,7 @@ Point = Literal[
     "queue",
     "running",
     "clean",
+    "usage",
     "other",
 ]
 Kind = Literal["fail", "fail for a while", "late", "late for a while", "delay", "kill before", "kill after", "clock"]
@@ -174,14 +177,12 @@ class FaultyStore:
             point = "exchange"
         elif "put queued" in kinds:
             point = "enqueue"
-        elif kinds == {"put batch"}:
-            point = "flush"
+        elif len(kinds) == 1 and (alone := _ALONE.get(next(iter(kinds)))):
+            point = alone
         elif sks == ["head"]:
             point = "stop" if self._stops(ops[0]) else "renew"
         elif "put header" in kinds:
             point = "header"
-        elif kinds == {"put message"}:
-            point = "transcript"
         return point
 
     def _stops(self, op: Op) -> bool:
@@ -192,12 +193,17 @@ class FaultyStore:
         return stored is not None and not json.loads(stored.body)["stop"]
 
 
+_ALONE: dict[str, Point] = {"put batch": "flush", "put message": "transcript", "put usage": "usage"}
+
+
 def _kind(op: Op) -> str:
     verb = "put" if isinstance(op, Put) else "delete" if isinstance(op, Delete) else "check"
     assert isinstance(op, Put | Delete | Check)
     names = {"m#": "message", "x#": "exchange", "q#": "queued", "e#": "batch", "co": "header", "he": "head"}
     if op.key.pk.endswith("#running"):
         return f"{verb} running"
+    if "#usage#" in op.key.pk:
+        return f"{verb} usage"
     return f"{verb} {names.get(op.key.sk[:2], 'other')}"
 
 
@@ -234,6 +240,7 @@ class World:
     folder: Path
     jobs: FakeQueue = field(default_factory=FakeQueue)
     pace: Pace = QUICK
+    allowance: Allowance = field(default_factory=Allowance)
     conversation: str = field(default_factory=lambda: f"c{time.monotonic_ns():x}")
     _ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -279,6 +286,7 @@ class Process:
             toolbox_for=lambda _: self.tools,
             watcher=Quiet(),
             monotonic=time.monotonic,
+            metering=Metering(self.context, allowance_of=lambda _: world.allowance),
         )
 
     def _caller(self, principal: Principal) -> Caller:

@@ -55,6 +55,16 @@ def test_the_gateway_gets_the_key_from_the_parameter_store(deployed: Deployed) -
     assert f"Bearer {KEY}" in {request.headers.get("authorization") for request in deployed.gateway.requests}
 
 
+def test_what_a_turn_used_is_counted(deployed: Deployed) -> None:
+    def total() -> int:
+        days = deployed.api.get("/api/usage").json()["days"]
+        return sum(day["inputTokens"] + day["outputTokens"] for day in days)
+
+    before = total()
+    say(deployed, new_conversation(deployed), "Hello")
+    assert total() > before
+
+
 def test_a_stream_ends_with_done(deployed: Deployed) -> None:
     conversation = new_conversation(deployed)
     answer = say(deployed, conversation, "Once more", stream=True)

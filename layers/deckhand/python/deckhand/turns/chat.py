@@ -159,12 +159,12 @@ class Chats:
         )
         try:
             finished = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop, meter))
+            if finished is not None:
+                outcome, header = finished
+                await asyncio.to_thread(self._send_jobs, principal, turn, outcome, header)
+                self._watcher.ended(turn.id, outcome)
         finally:
             await meter.close()
-        if finished is not None:
-            outcome, header = finished
-            await asyncio.to_thread(self._send_jobs, principal, turn, outcome, header)
-            self._watcher.ended(turn.id, outcome)
 
     def _followup(self, principal: Principal, outcome: Outcome) -> dict[str, Any] | None:
         """Offers for the card that was made or changed last; never a reason for a turn to fail."""

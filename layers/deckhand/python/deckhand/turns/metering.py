@@ -2,7 +2,7 @@
 
 With an allowance each step writes twice: its reservation, then what it used. Without one nothing is written before
 the turn's end, and then once: not in the transaction that finishes it, where a write costs double and two turns of
-one principal would get in each other's way.
+one principal would get in each other's way. What a process that died had used is not counted then.
 """
 
 import asyncio
