@@ -55,9 +55,6 @@ class Prices:
         return None
 
 
-_TABLE = TypeAdapter(dict[str, Price])
-
-
 def read_prices(text: str) -> Prices:
     """From JSON: `{"<model>": {"input": 0.15, "output": 0.6, "cachedInput": 0.075, "cacheWrite": 0.3}}`. Raises
     `ValueError` that names the models at fault.
@@ -65,7 +62,7 @@ def read_prices(text: str) -> Prices:
     try:
         # As they are written: a float would be another number.
         given = json.loads(text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_unique)
-        return Prices(_TABLE.validate_python(given))
+        return Prices(TypeAdapter(dict[str, Price]).validate_python(given))
     except ValidationError as invalid:
         faults = [f"{'.'.join(map(str, e['loc'])) or 'table'}: {e['msg']}" for e in invalid.errors()]
         raise ValueError("; ".join(faults)) from None
