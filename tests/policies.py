@@ -1,6 +1,6 @@
 """Policies for tests: what ships, with a document added, on a clock that the test moves."""
 
-from deckhand.policy.document import PolicyDocument
+from deckhand.domain.policy_document import PolicyDocument
 from deckhand.policy.engine import Engine
 from deckhand.policy.rules import ConfirmWrites
 

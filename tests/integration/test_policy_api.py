@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 
 from deckhand.agent.chat import ToolCall
 from deckhand.domain.principal import Principal, Role
+from deckhand.edge.app import App
+from deckhand.operations.catalog import REGISTRY
+from deckhand.operations.docs import DOCS
+from deckhand.storage.port import Item, Put
 from deckhand.storage.sqlite import SqliteStore
-from tests.deck import Deck, event_of, manifest
+from tests.deck import PERSON, Answer, Deck, event_of, manifest
 from tests.fakes import FakeGateway, asks, call, says
 from tests.policies import engine
 from tests.stores import Clock
@@ -134,3 +139,166 @@ def test_004_15_page_context_and_the_card_in_focus_widen_nothing(house: House) -
     list(house.deck.parts.chat_app()(event_of("POST", "/api/chat", body), None)["body"])
     told = [json.loads(message["content"]) for message in house.gateway.messages() if message["role"] == "tool"]
     assert [result["code"] for result in told] == ["forbidden"]
+
+
+# -- the document
+
+POLICY = "/api/policy"
+SENTINEL = "sentinel-7f3a"
+FORBID = f'@id("{SENTINEL}") forbid (principal, action == Action::"append_row", resource == Card::"diary");'
+
+
+@dataclass
+class Office:
+    """The policy's routes, as an owner or whoever `become` says."""
+
+    app: App
+    principal: Principal
+
+    def __call__(self, method: str, path: str = POLICY, body: Any = None) -> Answer:
+        url, _, query = path.partition("?")
+        named = [tuple(part.split("=")) for part in query.split("&") if part]
+        answer = self.app(event_of(method, url, body, query=named), None)
+        return Answer(answer["statusCode"], {}, answer["body"])
+
+
+@pytest.fixture
+def office(house: House) -> Office:
+    made = Office(house.deck.parts.identity_app(), PERSON)
+    house.deck.parts.__dict__["authenticate"] = lambda _: made.principal
+    made.app = house.deck.parts.identity_app()
+    return made
+
+
+def test_before_the_first_document_only_what_ships_holds(office: Office) -> None:
+    body = office("GET").body
+    assert (body["policy"], body["version"]) == ("", 0)
+    assert '@id("owner-everything")' in body["builtIn"]
+    assert "shadow" not in body
+
+
+def test_a_document_is_put_in_force_read_and_its_versions_are_kept(office: Office) -> None:
+    assert office("PUT", body={"policy": FORBID}).body == {"ok": True, "version": 1}
+    assert office("PUT", body={"policy": "", "shadow": FORBID, "expectedVersion": 1}).body["version"] == 2
+    now, before = office("GET").body, office("GET", f"{POLICY}?version=1").body
+    assert (now["policy"], now["shadow"], now["version"], now["writtenBy"]) == ("", FORBID, 2, "user:ada")
+    assert (before["policy"], before["version"]) == (FORBID, 1)
+    assert office("GET", f"{POLICY}?version=3").status == 404
+
+
+def test_a_document_holds_at_once_in_a_process_that_read_none_before(house: House, office: Office) -> None:
+    office("PUT", body={"policy": FORBID})
+    del house.deck.parts.__dict__["policy"]
+    house.become("editor")
+    assert house.deck("POST", "/api/manifests/diary/rows", {"value": {}}).status == 403
+    assert house.deck("POST", ROWS, {"value": {"mood": 5}}).status == 201
+
+
+def test_a_faulty_document_changes_nothing_and_every_fault_has_its_place(office: Office) -> None:
+    answer = office("PUT", body={"policy": "permit (principal, action);", "shadow": "nonsense"})
+    assert (answer.status, answer.code) == (422, "invalid")
+    for fault in answer.body["errors"]:
+        assert fault["message"]
+        assert (fault["line"], fault["column"]) >= (1, 1)
+    assert [fault["path"] for fault in answer.body["errors"]] == ["policy", "shadow"]
+    assert office("GET").body["version"] == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["forbid (principal, action, resource);", 'forbid (principal, action == Action::"write_policy", resource);'],
+)
+def test_a_document_that_would_lock_every_owner_out_is_refused(office: Office, text: str) -> None:
+    answer = office("PUT", body={"policy": text})
+    assert (answer.status, answer.code) == (409, "would_lock_out")
+    assert office("GET").body["version"] == 0
+
+
+def test_a_document_that_another_replaced_meanwhile_is_not_overwritten(office: Office) -> None:
+    office("PUT", body={"policy": ""})
+    answer = office("PUT", body={"policy": FORBID, "expectedVersion": 0})
+    assert (answer.status, answer.code, answer.body["version"]) == (412, "stale_version", 1)
+
+
+@pytest.mark.parametrize("role", ["editor", "viewer", "agent"])
+def test_only_an_owner_reads_writes_and_explains_the_policy(office: Office, role: Role) -> None:
+    office.principal = Principal("token", "t", "ada", role)
+    assert office("GET").status == 403
+    assert office("PUT", body={"policy": ""}).status == 403
+    assert office("POST", f"{POLICY}/explain", {"operation": "append_row"}).status == 403
+
+
+def test_an_owner_repairs_a_stored_document_that_cannot_be_used(house: House, office: Office) -> None:
+    broken = Item("identity", "main#policy", "current", '{"version": 1', version=1)
+    house.deck.parts.store.write([Put(broken)], token="t")
+    del house.deck.parts.__dict__["policy"]
+    assert house.deck("GET", "/api/manifests").status == 403
+    house.become("owner")
+    assert house.deck("GET", "/api/manifests").status == 403
+    office.principal = PERSON
+    assert office("GET").body["policy"].endswith(broken.body)
+    assert office("PUT", body={"policy": FORBID}).body["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "decision", "policies"),
+    [
+        ({"operation": "append_row", "card": "mood"}, "allow", ["owner-everything"]),
+        ({"operation": "append_row", "card": "diary"}, "deny", [SENTINEL]),
+        ({"operation": "remove_row", "card": "mood", "channel": "chat"}, "confirm", ["confirm-destructive"]),
+        (
+            {"operation": "remove_row", "card": "mood", "channel": "chat", "confirmed": True},
+            "allow",
+            ["owner-everything"],
+        ),
+        ({"operation": "append_row", "principal": {"role": "viewer"}}, "deny", []),
+        ({"operation": "write_manifest_data", "channel": "direct", "destructive": True}, "deny", None),
+        (
+            {
+                "operation": "append_row",
+                "card": "mood",
+                "principal": {"role": "agent", "kind": "token", "cards": ["x"]},
+            },
+            "deny",
+            ["token-cards"],
+        ),
+        ({"operation": "chat", "principal": {"role": "viewer"}}, "allow", ["viewer-reads"]),
+    ],
+)
+def test_a_decision_is_explained_by_what_decided(
+    house: House, office: Office, question: dict[str, Any], decision: str, policies: list[str] | None
+) -> None:
+    house.follow(FORBID)
+    body = office("POST", f"{POLICY}/explain", question).body
+    assert body["decision"] == decision
+    assert policies is None or body["policies"] == policies
+
+
+def test_only_a_known_operation_is_explained(office: Office) -> None:
+    assert office("POST", f"{POLICY}/explain", {"operation": "fly"}).status == 422
+
+
+# -- the model
+
+
+def test_no_tool_and_no_prompt_holds_anything_of_the_policy(house: House, office: Office) -> None:
+    assert office("PUT", body={"policy": FORBID, "shadow": FORBID}).status == 200
+    assert not {known for known in REGISTRY.tools() if "policy" in known.name}
+    house.become("owner")
+    calls = [call(known.name, {}, id=known.name) for known in REGISTRY.tools() if not known.mutates]
+    calls += [call("read_doc", {"path": path}, id=path) for path in DOCS]
+    calls += [call(name, {}, id=name) for name in ("read_policy", "write_policy", "explain_policy")]
+    refused = house.ask(*calls)[-3:]
+    assert [result["code"] for result in refused] == ["unknown_tool"] * 3
+    sent = json.dumps([[request.messages, request.tools] for request in house.gateway.requests])
+    for secret in (SENTINEL, "owner-everything", "confirm-destructive", "permit (", "principal in Role"):
+        assert secret not in sent
+
+
+def test_a_refusal_says_nothing_of_why(house: House) -> None:
+    house.follow(FORBID)
+    house.become("editor")
+    answer = house.deck("POST", "/api/manifests/diary/rows", {"value": {}})
+    assert (answer.status, answer.body) == (403, {"error": "This is not allowed.", "code": "forbidden"})
+    (refused,) = house.ask(call("append_row", {"id": "diary", "value": {}}))
+    assert refused == {"error": "This is not allowed.", "code": "forbidden"}

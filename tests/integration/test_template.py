@@ -241,11 +241,16 @@ def test_credentials_are_looked_up_one_by_one_and_listed_by_identity_only(resour
         (listed(statement["Action"]), [named(resource) for resource in listed(statement["Resource"])])
         for statement in conditional
     ]
-    looked_up = [(["dynamodb:GetItem"], ["IdentityTable"]), (["dynamodb:PutItem"], ["IdentityTable"])]
-    assert reaches == (looked_up if function in LOOKED_UP_BY else [])
+    read, written = (["dynamodb:GetItem"], ["IdentityTable"]), (["dynamodb:PutItem"], ["IdentityTable"])
+    who, rules = ["token#*", "session#*", "configured"], "*#policy"
     keys = [statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"] for statement in conditional]
-    # The one thing that is written is that a session was used.
-    assert keys == ([["token#*", "session#*", "configured"], ["session#*"]] if function in LOOKED_UP_BY else [])
+    if function == "IdentityFunction":
+        assert reaches == []
+    elif function in LOOKED_UP_BY:
+        # The one thing that is written is that a session was used.
+        assert (reaches, keys) == ([read, written], [[*who, rules], ["session#*"]])
+    else:
+        assert (reaches, keys) == ([read], [[rules]])
 
 
 @pytest.mark.parametrize("function", list(SECRETS_OF))

@@ -255,6 +255,35 @@ def test_a_card_id_that_cannot_be_put_to_the_engine_is_denied() -> None:
     assert verdict(asked(who("owner"), "append_row", card="\ud800")) == "deny"
 
 
+# -- one act, two names
+
+
+@pytest.mark.parametrize(
+    "names", [("append_row", "add_row"), ("remove_row", "delete_row"), ("list_cards", "list_manifests")]
+)
+def test_004_14_what_is_said_of_a_tool_holds_for_its_route_and_the_other_way_round(names: tuple[str, str]) -> None:
+    for named, other in itertools.product(names, names):
+        forbids = engine(f'@id("no") forbid (principal, action == Action::"{named}", resource);')
+        permits = engine(f'@id("yes") permit (principal, action == Action::"{named}", resource);')
+        assert forbids.decide(asked(who("owner"), other, card="mood")).policies == ("no",)
+        assert "yes" in permits.decide(asked(who("operator"), other, card="mood", confirmed=True)).policies
+
+
+def test_a_token_for_one_of_the_names_has_not_the_other() -> None:
+    narrow = token(operations=["append_row"])
+    assert verdict(asked(narrow, "append_row", "chat", card="mood")) == "allow"
+    assert verdict(asked(narrow, "add_row", card="mood")) == "deny"
+
+
+@pytest.mark.parametrize("tool", REGISTRY.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("role", ROLES)
+def test_004_14_chat_adds_no_bypass(role: Role, tool: object) -> None:
+    name = tool.name  # type: ignore[attr-defined]
+    for channel in ASKING:
+        if verdict(asked(who(role), name, card="mood")) == "deny":
+            assert verdict(asked(who(role), name, channel, card="mood", confirmed=True)) == "deny"
+
+
 # -- loading
 
 

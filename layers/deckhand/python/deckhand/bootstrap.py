@@ -17,6 +17,7 @@ from deckhand.agent.conductor import HttpConductor
 from deckhand.agent.gateway import Endpoint, HttpGateway
 from deckhand.agent.tools import OperationTools
 from deckhand.domain.allowance import Allowance
+from deckhand.domain.policy_document import PolicyDocument
 from deckhand.domain.principal import Channel, Principal
 from deckhand.edge.app import App, Route
 from deckhand.edge.auth import Authenticator
@@ -35,6 +36,7 @@ from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, ID
 from deckhand.operations.permission import offered
 from deckhand.policy.engine import Engine
 from deckhand.settings import Settings, read_settings
+from deckhand.storage.policies import Policies
 from deckhand.storage.port import ItemStore, Table
 from deckhand.storage.queue import JobQueue
 from deckhand.storage.rates import Rates
@@ -211,7 +213,10 @@ class Parts:
 
     @cached_property
     def policy(self) -> Engine:
-        return Engine(lambda _: None, confirm_writes=self.settings.confirm_writes, monotonic=time.monotonic)
+        def find(tenant: str) -> PolicyDocument | None:
+            return Policies(self.store, tenant).current()
+
+        return Engine(find, confirm_writes=self.settings.confirm_writes, monotonic=time.monotonic)
 
     @property
     def authenticator(self) -> Authenticator:

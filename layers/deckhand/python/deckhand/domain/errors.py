@@ -13,7 +13,7 @@
     │                             UnknownUser, UnknownCredential
     ├── Conflict                  TurnRunning, ChatInFlight, TooManyChats, IdempotencyMismatch,
     │                             DuplicateId, StaleVersion, NotAList,
-    │                             OrderMismatch, TooManyTokens, LastOwner, TooManyCredentials
+    │                             OrderMismatch, TooManyTokens, LastOwner, TooManyCredentials, WouldLockOut
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp (DailyAllowanceUsedUp), ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
@@ -270,6 +270,11 @@ class TooManyChats(Conflict):
 class IdempotencyMismatch(Conflict):
     code = "idempotency_mismatch"
     sentence = "This Idempotency-Key was used with another body."
+
+
+class WouldLockOut(Conflict):
+    code = "would_lock_out"
+    sentence = "After this no owner could read and write the policy any more."
 
 
 class StaleVersion(Conflict):

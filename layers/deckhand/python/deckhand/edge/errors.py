@@ -26,6 +26,7 @@ STATUS: dict[str, int] = {
     "unknown_document": 404,
     "unknown_notification": 404,
     "stale_version": 412,
+    "would_lock_out": 409,
     "order_mismatch": 409,
     "body_too_large": 413,
     "row_too_large": 413,

@@ -10,6 +10,7 @@ from deckhand.operations import (
     manifests,
     notifications,
     overview,
+    policy,
     reminders,
     reports,
     search,
@@ -22,6 +23,6 @@ from deckhand.operations.registry import REGISTRY
 
 CARD_FAMILIES = (manifests, card_data, fields, notifications, reminders, overview, templates, docs, reports, feedback)
 CONVERSATION_FAMILIES = (conversations, search, history, usage)
-IDENTITY_FAMILIES = (tokens, users)
+IDENTITY_FAMILIES = (tokens, users, policy)
 
 __all__ = ["CARD_FAMILIES", "CONVERSATION_FAMILIES", "IDENTITY_FAMILIES", "REGISTRY"]

@@ -1,6 +1,7 @@
 """The one file that uses Cedar: parsed policies, judged requests. The library is loaded with the first decision."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -48,12 +49,46 @@ class Judgement:
     failed: bool = False
 
 
+def parse_fault(text: str) -> str | None:
+    """What the parser says against a text, without where."""
+    from cedarpy import PolicySet
+
+    try:
+        PolicySet.from_str(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def ids_in(text: str) -> list[str | None]:
+    """The `@id` of each policy and template, in the text's order. Raises `UnreadablePolicyError`."""
+    parsed = _json(text)
+    policies = {**parsed["staticPolicies"], **parsed["templates"]}
+    return [policies[f"policy{n}"].get("annotations", {}).get("id") for n in range(len(policies))]
+
+
+def schema_faults(text: str, schema: str) -> list[tuple[int, str]]:
+    """What the schema says against a text that can be parsed: the policy's place in it, from 0, and the message."""
+    from cedarpy import Schema, validate_policies
+
+    told = validate_policies(text, Schema.from_str(schema)).errors
+    return [(_number(fault.policy_id), re.sub(r"^for policy `policy\d+`[,:] ", "", fault.error)) for fault in told]
+
+
+def _number(policy_id: str) -> int:
+    return int(policy_id.removeprefix("policy"))
+
+
 def cards_in(text: str) -> set[str]:
     """The ids of the cards that policies name. Raises `UnreadablePolicyError`."""
+    return set(_cards(_json(text)))
+
+
+def _json(text: str) -> Any:
     from cedarpy import policies_to_json_str
 
     try:
-        return set(_cards(json.loads(policies_to_json_str(text))))
+        return json.loads(policies_to_json_str(text))
     except ValueError as error:
         raise UnreadablePolicyError(str(error)) from error
 
@@ -115,5 +150,4 @@ class Policies:
 
     def _place(self, reason: str) -> str:
         """Cedar counts policies from 0, those that ship first."""
-        number = int(reason.removeprefix("policy")) - self._shipped
-        return f"policy {number + 1}"
+        return f"policy {_number(reason) - self._shipped + 1}"

@@ -5,14 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deckhand.domain.access import Access, Decision
+from deckhand.domain.policy_document import PolicyDocument
 from deckhand.policy.cedar import UnreadablePolicyError
-from deckhand.policy.document import PolicyDocument
-from deckhand.policy.rules import ConfirmWrites, Rules, RulesFailedError
+from deckhand.policy.rules import REPAIRS, ConfirmWrites, Rules, RulesFailedError
 
 FRESH_S = 2.0
 """How long a process goes by what it read. A changed document holds everywhere after this time."""
-REPAIRS = frozenset({"read_policy", "write_policy"})
-"""What an owner may do while the document cannot be used."""
 REPAIR = Decision("allow", ("repair",))
 UNUSABLE = Decision("deny", ("unusable-document",))
 

@@ -2,7 +2,7 @@
 alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 Group = Literal["read", "write", "converse", "personal", "account", "operate", "govern"]
@@ -49,12 +49,29 @@ _LISTS = """
     get_recent_activity hygiene_scan validate_manifest
 """
 
+_ONE_ACT = (
+    ("append_row", "add_row"),
+    ("update_row", "change_row"),
+    ("remove_row", "delete_row"),
+    ("reorder_rows", "order_rows"),
+    ("read_manifest_rows", "list_rows"),
+    ("list_manifests", "list_cards"),
+    ("create_manifest", "create_from_template"),
+)
+"""A tool and the route of the same act, so that what a policy says of one name holds for both."""
+
+_NAMES: Mapping[str, Sequence[str]] = {name: names for names in _ONE_ACT for name in names}
 _GROUP_OF: Mapping[str, Group] = {name: group for group, names in _MEMBERS.items() for name in names.split()}
 _LISTING = frozenset(_LISTS.split())
 
 
 def group_of(operation: str) -> Group | None:
     return _GROUP_OF.get(operation)
+
+
+def names_of(operation: str) -> Sequence[str]:
+    """All names of the act that an operation is, its own among them."""
+    return _NAMES.get(operation, (operation,))
 
 
 def parents(operation: str) -> list[str]:

@@ -1,6 +1,6 @@
 """One set of policies as the answer to the question of `domain/access.py`. Pure: no storage, no clock."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -9,11 +9,13 @@ from typing import Any, Literal
 from deckhand.domain.access import Access, Decision
 from deckhand.domain.principal import Kind, Principal
 from deckhand.policy.cedar import Entity, Judgement, Policies, Question, cards_in
-from deckhand.policy.groups import parents
+from deckhand.policy.groups import names_of, parents
 
 ConfirmWrites = Literal["all", "destructive", "none"]
 TYPES: Mapping[Kind, str] = {"user": "User", "token": "Token", "service": "Service", "schedule": "Schedule"}
 NO_CARD = "Deck"
+REPAIRS = frozenset({"read_policy", "write_policy"})
+"""What an owner may do even while the document cannot be used."""
 
 
 class RulesFailedError(Exception):
@@ -61,16 +63,40 @@ class Rules:
             "confirmWrites": self._confirm_writes,
         }
         contexts = [{**context, "confirmed": answer} for answer in ((True,) if confirmed else (False, True))]
-        judged = self._policies.judge(_question(access), contexts)
+        by_name = [self._policies.judge(_question(access, name), contexts) for name in names_of(access.operation)]
+        judged = [_joined(names) for names in zip(*by_name, strict=True)]
         if any(one.failed for one in judged):
             raise RulesFailedError()
         return judged
 
 
-def _question(access: Access) -> Question:
+def _joined(names: Sequence[Judgement]) -> Judgement:
+    """Of the names of one act: forbidden by one is forbidden, else permitted by one is permitted."""
+    if len(names) == 1:
+        return names[0]
+    forbidden = [one for one in names if not one.allowed and one.policies]
+    said = forbidden or [one for one in names if one.allowed]
+    policies = sorted({policy for one in said for policy in one.policies})
+    return Judgement(bool(said) and not forbidden, tuple(policies), failed=any(one.failed for one in names))
+
+
+def keeps_policy(rules: Rules, owners: Iterable[Principal]) -> bool:
+    """Whether some owner could still read and write the document under these rules."""
+    return any(all(_may(rules, owner, operation) for operation in REPAIRS) for owner in owners)
+
+
+def _may(rules: Rules, owner: Principal, operation: str) -> bool:
+    access = Access(owner, operation, "api", mutates=operation == "write_policy", destructive=False)
+    try:
+        return rules.decide(access).verdict == "allow"
+    except RulesFailedError:
+        return False
+
+
+def _question(access: Access, name: str) -> Question:
     who = access.principal
     principal = Entity(TYPES[who.kind], who.id)
-    action = Entity("Action", access.operation)
+    action = Entity("Action", name)
     resource = Entity(NO_CARD, who.tenant) if access.card is None else Entity("Card", access.card)
     return Question(
         principal=principal,
@@ -78,7 +104,7 @@ def _question(access: Access) -> Question:
         resource=resource,
         parents={
             principal: [Entity("Role", who.role)],
-            action: [Entity("Action", group) for group in parents(access.operation)],
+            action: [Entity("Action", group) for group in parents(name)],
         },
         attributes={principal: _attributes(who)},
     )

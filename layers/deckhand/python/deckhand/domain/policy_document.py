@@ -2,7 +2,7 @@
 
 from deckhand.domain.model import Model
 
-MAX_CHARS = 64_000
+MAX_CHARS = 32_000
 
 
 class PolicyDocument(Model):

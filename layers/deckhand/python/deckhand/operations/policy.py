@@ -1,0 +1,143 @@
+"""The policy document: read it, replace it, ask why. For owners, and never for a model."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from deckhand.domain.access import Access
+from deckhand.domain.errors import NotFound, StaleVersion, ValidationFailed, WouldLockOut
+from deckhand.domain.policy_document import MAX_CHARS, PolicyDocument
+from deckhand.domain.principal import Channel, Principal, Role
+from deckhand.domain.times import iso
+from deckhand.operations.arguments import Arguments
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import REGISTRY, Http, operation
+from deckhand.policy.check import check
+from deckhand.policy.groups import CHAT
+from deckhand.policy.rules import Rules, keeps_policy, shipped
+from deckhand.policy.schema import schema_of
+from deckhand.storage.policies import Policies
+
+ROUTE = "/api/policy"
+TRIES = 5
+
+
+class Version(Arguments):
+    version: int | None = Field(default=None, ge=1, description="An earlier one; left out: the one in force.")
+
+
+class NewPolicy(Arguments):
+    policy: str = Field(max_length=MAX_CHARS, description="Cedar policies, added to those that ship.")
+    shadow: str | None = Field(
+        default=None, max_length=MAX_CHARS, description="Cedar policies that are tried out: only told of in the log."
+    )
+    expectedVersion: int | None = Field(default=None, ge=0, description="The version that was read, 0 for none.")
+
+
+class Who(Arguments):
+    role: Role
+    kind: Literal["user", "token", "service", "schedule"] = "user"
+    id: str = Field(default="somebody", min_length=1, max_length=200)
+    user: str | None = Field(default=None, description="Whom a token acts for; else the same as id.")
+    operations: list[str] | None = None
+    cards: list[str] | None = None
+
+
+class Question(Arguments):
+    principal: Who | None = Field(default=None, description="Left out: you.")
+    operation: str
+    card: str | None = None
+    channel: Channel = "api"
+    confirmed: bool = Field(default=False, description="On api every call counts as confirmed.")
+    destructive: bool | None = Field(default=None, description="Left out: as the operation is declared.")
+
+
+@operation(summary="Read the policy", input=Version, http=Http("GET", ROUTE))
+def read_policy(caller: Caller, given: Version) -> dict[str, Any]:
+    """`{policy, version, shadow?, writtenBy?, writtenAt?, builtIn}`; version 0 and an empty text before the first one.
+    Raises `NotFound` for a version that never was.
+    """
+    policies = _policies(caller)
+    found = policies.current() if given.version is None else policies.version(given.version)
+    if found is None and given.version is not None:
+        raise NotFound("There is no such version.")
+    return {**(_shown(found) if found else {"policy": "", "version": 0}), "builtIn": shipped()}
+
+
+@operation(summary="Replace the policy", input=NewPolicy, mutates=True, http=Http("PUT", ROUTE))
+def write_policy(caller: Caller, given: NewPolicy) -> dict[str, Any]:
+    """`{ok, version}`; it holds everywhere within 5 seconds. Raises `ValidationFailed` with `{path, message, line,
+    column}`, `WouldLockOut`, `StaleVersion`.
+    """
+    _check(given)
+    if not keeps_policy(Rules(given.policy), [caller.principal]):
+        raise WouldLockOut()
+    policies = _policies(caller)
+    for _ in range(TRIES):
+        current = policies.current()
+        version = current.version if current else 0
+        if given.expectedVersion not in (None, version):
+            raise StaleVersion("The policy changed since you read it.", version=version)
+        document = PolicyDocument(
+            version=version + 1,
+            policy=given.policy,
+            shadow=given.shadow,
+            written_by=caller.principal.name,
+            written_at=iso(caller.now()),
+        )
+        try:
+            policies.put(document, token=caller.new_id())
+        except StaleVersion:
+            continue
+        return {"ok": True, "version": document.version}
+    raise StaleVersion("The policy changed since you read it.")
+
+
+@operation(summary="Explain a decision", input=Question, http=Http("POST", f"{ROUTE}/explain"))
+def explain_policy(caller: Caller, given: Question) -> dict[str, Any]:
+    """`{decision: "allow" | "confirm" | "deny", policies}`: the names of those that decided, none when nothing permits
+    it. Raises `ValidationFailed` for an operation that is not known.
+    """
+    known = REGISTRY.find(given.operation)
+    if known is None and given.operation != CHAT:
+        raise ValidationFailed(errors=[{"path": "operation", "message": "there is no such operation"}])
+    mutates, destructive = (known.mutates, known.destructive) if known else (False, False)
+    decision = caller.policy.decide(
+        Access(
+            principal=caller.principal if given.principal is None else _principal(given.principal, caller),
+            operation=given.operation,
+            channel=given.channel,
+            mutates=mutates,
+            destructive=destructive if given.destructive is None else given.destructive,
+            confirmed=given.confirmed,
+            card=given.card,
+        )
+    )
+    return {"decision": decision.verdict, "policies": list(decision.policies)}
+
+
+def _policies(caller: Caller) -> Policies:
+    return Policies(caller.store, caller.principal.tenant)
+
+
+def _shown(document: PolicyDocument) -> dict[str, Any]:
+    return document.model_dump(by_alias=True, exclude_none=True)
+
+
+def _check(given: NewPolicy) -> None:
+    schema = schema_of((known.name, known.card is not None) for known in REGISTRY.all())
+    texts = [("policy", given.policy), *([("shadow", given.shadow)] if given.shadow is not None else [])]
+    if errors := [fault.as_error(path) for path, text in texts for fault in check(text, schema)]:
+        raise ValidationFailed("The policy cannot be used.", errors=errors)
+
+
+def _principal(who: Who, caller: Caller) -> Principal:
+    return Principal(
+        kind=who.kind,
+        id=who.id,
+        user=who.user or who.id,
+        role=who.role,
+        tenant=caller.principal.tenant,
+        operations=None if who.operations is None else frozenset(who.operations),
+        cards=None if who.cards is None else frozenset(who.cards),
+    )
