@@ -201,9 +201,10 @@ class Ids:
 
 @dataclass
 class FakeQueue:
-    """A `JobQueue` that keeps what it was sent, or fails."""
+    """A `JobQueue` that keeps what it was sent, or fails. `delays` are by receipt."""
 
     jobs: list[Job] = field(default_factory=list)
+    delays: dict[str, float] = field(default_factory=dict)
     failure: Exception | None = None
 
     def send(self, job: Job) -> None:
@@ -214,3 +215,8 @@ class FakeQueue:
     def send_many(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self.send(job)
+
+    def delay(self, receipt: str, seconds: float) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.delays[receipt] = seconds

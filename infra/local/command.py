@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from infra.local import chat, direct, enrol, tokens
+from infra.local import chat, direct, enrol, tokens, vapid
 from infra.local.bench import command as bench
 from infra.local.command_error import CommandError
 
@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("tokens", tokens, "make, list and revoke the tokens of programs and devices"),
         ("enrol", enrol, "print a code that lets the laptop's owner add a passkey"),
         ("direct", direct, "one message by the direct form of chat, waiting for a model that sleeps"),
+        ("vapid", vapid, "make a key for pushes"),
         ("bench", bench, "measure latency, throughput and storage cost on this machine"),
     ):
         command = commands.add_parser(name, help=text, description=module.__doc__)

@@ -1,6 +1,7 @@
 """The folder that holds everything the laptop stack keeps: database, token, logs. Only its owner may read it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from infra.local.template import Function
@@ -18,22 +19,19 @@ class DataFolder:
 
     def token(self) -> str | None:
         """The token that was kept on an earlier start."""
-        try:
-            return self._token.read_text(encoding="ascii").strip() or None
-        except FileNotFoundError:
-            return None
+        return _read(self.path / "token")
 
     def keep_token(self, token: str) -> None:
-        draft = self._token.with_suffix(".new")
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as out:
-            out.write(token + "\n")
-        draft.replace(self._token)
+        _keep(self.path / "token", token)
 
-    @property
-    def _token(self) -> Path:
-        return self.path / "token"
+    def vapid_key(self, make: Callable[[], str]) -> str:
+        """The key that pushes are signed with: made once, for devices are subscribed to it."""
+        file = self.path / "vapid-key"
+        kept = _read(file)
+        if kept is None:
+            kept = make()
+            _keep(file, kept)
+        return kept
 
     def log_of(self, function: Function) -> Path:
         return self._logs / f"{function.name}.log"
@@ -45,3 +43,21 @@ class DataFolder:
     @property
     def own_log(self) -> Path:
         return self._logs / "front.log"
+
+
+def _read(file: Path) -> str | None:
+    """None when it is missing or empty."""
+    try:
+        return file.read_text(encoding="ascii").strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def _keep(file: Path, secret: str) -> None:
+    """Never there in part, and never readable by others."""
+    draft = file.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as out:
+        out.write(secret + "\n")
+    draft.replace(file)

@@ -18,6 +18,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from deckhand.push.vapid import new_key
 from infra.local import demo_gateway
 from infra.local.aftermath import FolderInUseError, sole_user
 from infra.local.crew import Size
@@ -148,6 +149,8 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
         token = owner_token(data)
         # Browsers have passkeys on localhost, not on 127.0.0.1.
         origin = f"http://localhost:{bound.getsockname()[1]}"
+        vapid_key = environ.get("DECKHAND_VAPID_KEY") or data.vapid_key(new_key)
+        environ = {**environ, "DECKHAND_VAPID_KEY": vapid_key}
         async with running_demo(wants_demo(environ)) as demo_url:
             programs = [
                 Program(

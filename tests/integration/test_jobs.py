@@ -15,8 +15,8 @@ from deckhand.bootstrap import Parts
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.job import Actor, Job
 from deckhand.settings import read_settings
-from deckhand.storage.queue import JobQueue
-from deckhand.storage.sqlite_queue import MAX_TRIES, RETRY_S, VISIBILITY_S, Delivery, SqliteQueue
+from deckhand.storage.queue import MAX_TRIES, JobQueue
+from deckhand.storage.sqlite_queue import RETRY_S, VISIBILITY_S, Delivery, SqliteQueue
 from deckhand.storage.sqs import SqsQueue
 from infra.local.ticker import sqs_event
 from tests.front_door import FrontDoor

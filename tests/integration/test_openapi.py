@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -15,6 +16,7 @@ from requests import Request as HttpRequest
 
 from deckhand.edge.app import App
 from deckhand.edge.openapi import document
+from deckhand.push.vapid import new_key
 from deckhand.storage.sqlite import SqliteStore
 from tests.deck import Deck, event_of
 from tests.stores import Clock
@@ -30,8 +32,11 @@ class Product:
     """All apps of a deployment behind one door."""
 
     def __init__(self, folder: Path, store: SqliteStore) -> None:
-        self.deck = Deck(folder, store, {"CHAT_API_TOKEN": "direct", "DECKHAND_ORIGINS": "https://deckhand.test"})
+        settings = {"DECKHAND_ORIGINS": "https://deckhand.test", "DECKHAND_VAPID_KEY": new_key()}
+        self.deck = Deck(folder, store, {"CHAT_API_TOKEN": "direct", **settings})
         parts = self.deck.parts
+        # Generated endpoints are not looked up in the world's DNS.
+        parts.__dict__["push"] = replace(parts.push, resolve=lambda _: ["93.184.216.34"])
         self.calls = 0
         self.apps: list[App] = [
             parts.manifests_app(),

@@ -30,6 +30,7 @@ SECRETS = {
     "ChatApiTokenParameter": "/deckhand/direct",
     "ConductorTokenParameter": "/deckhand/conductor",
     "EnrolCodeParameter": "/deckhand/enrol",
+    "VapidKeyParameter": "/deckhand/vapid",
 }
 SECRET_VARIABLES = {
     "CHAT_API_KEY",
@@ -38,6 +39,7 @@ SECRET_VARIABLES = {
     "AGENT_API_TOKEN",
     "DECKHAND_ADMIN_TOKEN",
     "DECKHAND_ENROL_CODE",
+    "DECKHAND_VAPID_KEY",
 }
 SECRETS_OF = {
     "ChatFunction": {
@@ -48,9 +50,9 @@ SECRETS_OF = {
     },
     "ConversationsFunction": {"AgentApiTokenParameter"},
     "ManifestsFunction": {"AgentApiTokenParameter", "AdminTokenParameter"},
-    "IdentityFunction": {"AgentApiTokenParameter", "EnrolCodeParameter"},
+    "IdentityFunction": {"AgentApiTokenParameter", "EnrolCodeParameter", "VapidKeyParameter"},
     "RemindersFunction": set(),
-    "JobsFunction": {"ChatApiKeyParameter"},
+    "JobsFunction": {"ChatApiKeyParameter", "VapidKeyParameter"},
 }
 Resources = dict[str, dict[str, Any]]
 
@@ -236,7 +238,11 @@ def test_a_function_reaches_only_its_tables_and_only_by_items(resources: Resourc
 
 @pytest.mark.parametrize("function", list(TABLES_OF))
 def test_credentials_are_looked_up_one_by_one_and_listed_by_identity_only(resources: Resources, function: str) -> None:
-    conditional = [statement for statement in statements_of(resources, function) if "Condition" in statement]
+    conditional = [
+        statement
+        for statement in statements_of(resources, function)
+        if "Condition" in statement and not reaches_devices(statement)
+    ]
     reaches = [
         (listed(statement["Action"]), [named(resource) for resource in listed(statement["Resource"])])
         for statement in conditional
@@ -251,6 +257,19 @@ def test_credentials_are_looked_up_one_by_one_and_listed_by_identity_only(resour
         assert (reaches, keys) == ([read, written], [[*who, rules], ["session#*"]])
     else:
         assert (reaches, keys) == ([read], [[rules]])
+
+
+def reaches_devices(statement: dict[str, Any]) -> bool:
+    keys = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    return bool(keys == ["*#push#*", "*#device#*"])
+
+
+@pytest.mark.parametrize("function", list(TABLES_OF))
+def test_only_the_function_that_pushes_reaches_devices_and_makes_none(resources: Resources, function: str) -> None:
+    found = [one for one in statements_of(resources, function) if "Condition" in one and reaches_devices(one)]
+    reaches = [(set(one["Action"]), named(one["Resource"])) for one in found]
+    actions = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"}
+    assert reaches == ([(actions, "IdentityTable")] if function == "JobsFunction" else [])
 
 
 @pytest.mark.parametrize("function", list(SECRETS_OF))

@@ -111,3 +111,9 @@ def test_an_empty_token_file_is_not_taken_for_a_token(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "token").touch()
     assert len(owner_token(DataFolder(tmp_path / "data"))) >= 32
+
+
+def test_the_key_for_pushes_is_made_once_and_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    made = DataFolder(tmp_path / "data").vapid_key(lambda: "first")
+    assert (made, DataFolder(tmp_path / "data").vapid_key(lambda: "second")) == ("first", "first")
+    assert stat.S_IMODE((tmp_path / "data" / "vapid-key").stat().st_mode) == 0o600

@@ -119,3 +119,21 @@ def test_origins_are_a_comma_list() -> None:
 def test_what_is_no_origin_of_passkeys_stops_the_start(origins: str) -> None:
     with pytest.raises(SettingsError, match="DECKHAND_ORIGINS"):
         read_settings({"DECKHAND_ORIGINS": origins})
+
+
+def test_pushes_to_this_machine_are_for_the_laptop_only() -> None:
+    allowed = {"DECKHAND_PUSH_ALLOW_LOOPBACK": "1"}
+    assert read_settings({**allowed, "DECKHAND_SQLITE": "x.sqlite3"}).deckhand_push_allow_loopback
+    with pytest.raises(SettingsError, match="DECKHAND_PUSH_ALLOW_LOOPBACK"):
+        read_settings(allowed)
+
+
+@pytest.mark.parametrize("subject", ["mailto:ann@example.org", "https://deck.example"])
+def test_a_push_service_is_told_whom_to_write_to(subject: str) -> None:
+    assert read_settings({"DECKHAND_VAPID_SUBJECT": subject}).deckhand_vapid_subject == subject
+
+
+@pytest.mark.parametrize("subject", ["ann@example.org", "mailto:ann", "mailto:ann@localhost", "https://a b.example"])
+def test_an_address_that_push_services_refuse_stops_the_start(subject: str) -> None:
+    with pytest.raises(SettingsError, match="DECKHAND_VAPID_SUBJECT"):
+        read_settings({"DECKHAND_VAPID_SUBJECT": subject})

@@ -35,6 +35,8 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, IDENTITY_FAMILIES, REGISTRY
 from deckhand.operations.permission import offered
 from deckhand.policy.engine import Engine
+from deckhand.push.addresses import addresses
+from deckhand.push.service import PushService
 from deckhand.settings import Settings, read_settings
 from deckhand.storage.policies import Policies
 from deckhand.storage.port import ItemStore, Table
@@ -51,6 +53,7 @@ from deckhand.turns.waking import Waking
 if TYPE_CHECKING:
     from deckhand.edge.jobs import JobWorker
     from deckhand.edge.sweeper import Sweeper
+    from deckhand.push.delivery import Delivery
 
 TENANT = "main"
 """Whose deployment this is: who signs in here belongs to it."""
@@ -209,6 +212,7 @@ class Parts:
             new_id=new_id,
             default_zone=self.settings.zone,
             allowance=self.allowance(principal),
+            push=self.push,
         )
 
     @cached_property
@@ -282,13 +286,48 @@ class Parts:
         from deckhand.edge.jobs import JobWorker
 
         return JobWorker(
-            context=self.turns, chats=self.chats, gateway=self.gateway, metering=self.metering, thread=EventLoopThread()
+            context=self.turns,
+            chats=self.chats,
+            gateway=self.gateway,
+            metering=self.metering,
+            thread=EventLoopThread(),
+            deliver_push=lambda job, *, last: self.push_delivery(job, last=last),
         )
 
     def sweeper(self) -> "Sweeper":
         from deckhand.edge.sweeper import Sweeper
 
         return Sweeper(self.store, self.jobs, default_zone=self.settings.zone, now=self.now, new_id=new_id)
+
+    @cached_property
+    def push(self) -> PushService:
+        settings = self.settings
+        return PushService(
+            key=lambda: _secret(settings.deckhand_vapid_key),
+            resolve=addresses,
+            allow_loopback=settings.deckhand_push_allow_loopback,
+        )
+
+    @cached_property
+    def push_delivery(self) -> "Delivery":
+        """Made on the first push: what it needs takes long to import."""
+        from deckhand.push.delivery import Delivery
+        from deckhand.push.sender import Sender
+
+        sender = Sender(
+            key=self.push.key,
+            subject=self.settings.deckhand_vapid_subject,
+            resolve=self.push.resolve,
+            now=self.now,
+            allow_loopback=self.push.allow_loopback,
+        )
+        return Delivery(
+            store=self.store,
+            send=sender,
+            now=self.now,
+            new_id=new_id,
+            origin=self.settings.deckhand_origins[0] if self.settings.deckhand_origins else "",
+        )
 
     def conversations_app(self) -> App:
         return App([*self._routes(CONVERSATION_FAMILIES), *public_routes(self.settings)])

@@ -25,6 +25,8 @@ from deckhand.domain.price import Prices, read_prices
 from deckhand.domain.times import zone
 
 ORIGIN = re.compile(r"(https://[a-z0-9.-]+|http://localhost)(:[0-9]{1,5})?")
+VAPID_SUBJECT = r"^(mailto:[^@\s]+@([\w-]+\.)+[\w-]+|https://([\w-]+\.)+[\w-]+)$"
+"""An address that a push service may write to (RFC 8292, section 2.1). Apple's takes none without a full domain."""
 
 
 class SettingsError(Exception):
@@ -72,6 +74,9 @@ class Settings(BaseModel):
 
     deckhand_tz: str = "UTC"
     deckhand_sqlite: str | None = None
+    deckhand_vapid_key: SecretStr | None = None
+    deckhand_vapid_subject: str = Field(default="mailto:operator@example.com", pattern=VAPID_SUBJECT)
+    deckhand_push_allow_loopback: bool = False
     deckhand_demo: bool = False
     deckhand_clock_offset_s: float = Field(default=0.0, allow_inf_nan=False)
     deck_table: str = "deck"
@@ -95,6 +100,13 @@ class Settings(BaseModel):
     @classmethod
     def _price_table(cls, table: Any) -> Any:
         return read_prices(table) if isinstance(table, str) else table
+
+    @field_validator("deckhand_push_allow_loopback")
+    @classmethod
+    def _laptop_only(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and not info.data.get("deckhand_sqlite"):
+            raise ValueError("is for the laptop and for tests only")
+        return value
 
     @field_validator("chat_max_concurrent", mode="before")
     @classmethod

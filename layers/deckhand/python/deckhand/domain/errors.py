@@ -5,12 +5,12 @@
     │   ├── InvalidJson, BodyTooLarge, InvalidMessages, InvalidMessage, ValidationFailed
     │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
     │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField,
-    │   │   UnknownZone
+    │   │   UnknownZone, InvalidSubscription
     ├── NotAllowed                Unauthenticated, NotConfigured, OriginNotAllowed, SignInFailed,
     │                             NotWriteable, OutsideDateWindow, ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
     │                             UnknownRow, UnknownDocument, UnknownNotification, UnknownToken, NoTurnRunning,
-    │                             UnknownUser, UnknownCredential
+    │                             UnknownUser, UnknownCredential, UnknownSubscription
     ├── Conflict                  TurnRunning, ChatInFlight, TooManyChats, IdempotencyMismatch,
     │                             DuplicateId, StaleVersion, NotAList,
     │                             OrderMismatch, TooManyTokens, LastOwner, TooManyCredentials, WouldLockOut
@@ -20,6 +20,7 @@
     ├── RateLimited               too many requests; says when to come again
     ├── AnswerTooLarge            read it in parts
     ├── ChatDisabled, ProviderFailed   the direct form of chat
+    ├── PushNotConfigured, PushUnfinished, UnknownHost   pushes to devices
     └── StorageError              ConditionFailed, ItemTooLarge, StorageUnavailable
 
 Each class has a stable `code`; the sentence is for a person and never holds prompts, keys, paths or upstream text.
@@ -146,6 +147,13 @@ class BadPath(InvalidRequest):
     sentence = "The path cannot be read."
 
 
+class InvalidSubscription(InvalidRequest):
+    """A push subscription's endpoint or keys."""
+
+    code = "invalid_subscription"
+    sentence = "This subscription cannot be used."
+
+
 class NotAllowed(DeckhandError):
     code = "forbidden"
     sentence = "This is not allowed."
@@ -236,6 +244,11 @@ class UnknownUser(NotFound):
 class UnknownCredential(NotFound):
     code = "unknown_credential"
     sentence = "There is no such passkey."
+
+
+class UnknownSubscription(NotFound):
+    code = "unknown_subscription"
+    sentence = "This device is not subscribed."
 
 
 class NoTurnRunning(NotFound):
@@ -340,6 +353,29 @@ class ProviderFailed(DeckhandError):
 
     code = "provider_failed"
     sentence = "The AI service failed."
+
+
+class PushNotConfigured(DeckhandError):
+    code = "push_not_configured"
+    sentence = "Pushes are not set up: this deployment has no key for them."
+
+
+class PushUnfinished(DeckhandError):
+    """Some devices may take it later. `wait` is how many seconds a push service asked for."""
+
+    code = "push_unfinished"
+    sentence = "Not every device has the push yet."
+
+    def __init__(self, *, wait: float) -> None:
+        super().__init__()
+        self.wait = wait
+
+
+class UnknownHost(DeckhandError):
+    """A name that leads nowhere, perhaps only now."""
+
+    code = "unknown_host"
+    sentence = "There is no such host."
 
 
 class GatewayError(DeckhandError):

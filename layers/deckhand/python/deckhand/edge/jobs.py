@@ -3,7 +3,8 @@ sweep.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
@@ -11,11 +12,18 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.meter import MeteredGateway
-from deckhand.domain.errors import DailyAllowanceUsedUp, TurnRunning, UnknownConversation
+from deckhand.domain.errors import (
+    DailyAllowanceUsedUp,
+    PushUnfinished,
+    StorageError,
+    TurnRunning,
+    UnknownConversation,
+)
 from deckhand.domain.job import Job
 from deckhand.edge.live import EventLoopThread
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Owner
+from deckhand.storage.queue import MAX_TRIES
 from deckhand.turns.chat import Chats
 from deckhand.turns.context import TurnContext
 from deckhand.turns.metering import Metering
@@ -27,6 +35,14 @@ logger = Logger(child=True)
 FINISH_MARGIN_S = 10.0
 ASKING = ("title", "queued_turn")
 """The kinds of job that ask a model."""
+RETRY_S, MAX_RETRY_S = 30.0, 900.0
+"""When a push that some device may take later is tried again: twice as late each time, or when its service says."""
+
+
+class DeliverPush(Protocol):
+    """`last`: there is no other try. Raises `PushUnfinished` where another one is wanted."""
+
+    def __call__(self, job: Job, *, last: bool) -> None: ...
 
 
 class JobWorker:
@@ -42,14 +58,14 @@ class JobWorker:
         gateway: ChatGateway | None,
         metering: Metering,
         thread: EventLoopThread,
+        deliver_push: DeliverPush,
     ) -> None:
         self._context, self._chats, self._gateway, self._thread = context, chats, gateway, thread
-        self._metering = metering
+        self._metering, self._deliver_push = metering, deliver_push
         self._kinds: dict[str, Callable[[Job, float | None], None]] = {
             "title": self._title,
             "queued_turn": self._queued_turn,
             "drop_rows": self._drop_rows,
-            "push": self._push,
         }
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> Any:
@@ -72,13 +88,24 @@ class JobWorker:
         if job.kind in ASKING and (self._gateway is None or self._chats is None):
             logger.warning("job dropped: no gateway is configured", kind=job.kind)
             return
-        self._kinds[job.kind](job, left)
+        if job.kind == "push":
+            self._push(job, record)
+        else:
+            self._kinds[job.kind](job, left)
 
     def _drop_rows(self, job: Job, _: float | None) -> None:
         Cards(self._context.store, job.actor.tenant).drop_generation(job.card, job.generation)
 
-    def _push(self, job: Job, _: float | None) -> None:
-        logger.info("push dropped: nothing delivers it yet", reminders=len(job.reminders), late=job.late)
+    def _push(self, job: Job, record: SQSRecord) -> None:
+        tries = int(record.attributes.approximate_receive_count)
+        try:
+            self._deliver_push(job, last=tries >= MAX_TRIES)
+        except PushUnfinished as unfinished:
+            wait = min(MAX_RETRY_S, max(RETRY_S * 2 ** (tries - 1), unfinished.wait))
+            with suppress(StorageError):
+                # Without it the next try is only later.
+                self._context.jobs.delay(record.receipt_handle, wait)
+            raise
 
     def _title(self, job: Job, _: float | None) -> None:
         if self._gateway is not None:

@@ -82,10 +82,7 @@ def _described(operation: Operation, http: Http) -> dict[str, Any]:
         "tags": [operation.run.__module__.rsplit(".", 1)[-1]],
         "parameters": _parameters(operation, http, in_path, required),
         "responses": {
-            str(http.status): {
-                "description": _result(operation),
-                "content": {"application/json": {"schema": {"type": "object"}}},
-            },
+            **{str(status): _response(operation, status) for status in (http.status, http.known) if status is not None},
             "default": {"$ref": "#/components/responses/Error"},
         },
     }
@@ -94,6 +91,11 @@ def _described(operation: Operation, http: Http) -> dict[str, Any]:
     if http.method not in ("GET", "DELETE") and rest:
         described["requestBody"] = _body(http, rest, required)
     return described
+
+
+def _response(operation: Operation, status: int) -> dict[str, Any]:
+    content = {} if status == 204 else {"content": {"application/json": {"schema": {"type": "object"}}}}
+    return {"description": _result(operation), **content}
 
 
 def _parameters(operation: Operation, http: Http, in_path: Iterable[str], required: list[str]) -> list[dict[str, Any]]:

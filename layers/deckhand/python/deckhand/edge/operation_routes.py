@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from deckhand.domain.errors import AnswerTooLarge, NotAllowed, ValidationFailed
 from deckhand.domain.json_text import dumps
 from deckhand.domain.principal import Principal
-from deckhand.edge.answer import json_answer
+from deckhand.edge.answer import json_answer, no_content
 from deckhand.edge.app import Route
 from deckhand.edge.request import Request
 from deckhand.operations.caller import Caller
@@ -54,7 +54,7 @@ def _endpoint(
         acting = caller(principal)
         if permission(acting, operation, given, confirmed=True).verdict != "allow":
             raise NotAllowed()
-        return _bounded(http.status, operation.run(acting, given))
+        return _answer(http, operation.run(acting, given))
 
     return endpoint
 
@@ -87,6 +87,13 @@ def _version(match: str) -> int | None:
     if version == "*":
         return None
     return int(version) if version.isascii() and version.isdigit() and len(version) <= 18 else -1
+
+
+def _answer(http: Http, result: Any) -> Any:
+    if result is None:
+        return no_content()
+    known = isinstance(result, dict) and result.get("created") is False
+    return _bounded(http.known if known and http.known is not None else http.status, result)
 
 
 def _bounded(status: int, result: Any) -> Any:

@@ -13,6 +13,7 @@ from deckhand.domain.errors import StorageError
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Channel, Principal
 from deckhand.domain.times import local
+from deckhand.push.service import PushService
 from deckhand.reminders.index import ReminderIndex
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Conversations, Owner
@@ -39,6 +40,7 @@ class Caller:
     default_zone: ZoneInfo
     random: Callable[[int], bytes] = os.urandom
     allowance: Allowance = field(default_factory=Allowance)
+    push: PushService = field(default_factory=PushService)
 
     @property
     def owner(self) -> Owner:

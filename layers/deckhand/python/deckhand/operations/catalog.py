@@ -11,6 +11,7 @@ from deckhand.operations import (
     notifications,
     overview,
     policy,
+    push,
     reminders,
     reports,
     search,
@@ -23,6 +24,6 @@ from deckhand.operations.registry import REGISTRY
 
 CARD_FAMILIES = (manifests, card_data, fields, notifications, reminders, overview, templates, docs, reports, feedback)
 CONVERSATION_FAMILIES = (conversations, search, history, usage)
-IDENTITY_FAMILIES = (tokens, users, policy)
+IDENTITY_FAMILIES = (tokens, users, policy, push)
 
 __all__ = ["CARD_FAMILIES", "CONVERSATION_FAMILIES", "IDENTITY_FAMILIES", "REGISTRY"]

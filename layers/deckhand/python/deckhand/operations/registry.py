@@ -20,12 +20,14 @@ class Http:
 
     Fields named in `path` come from it; the others from the query (GET, DELETE) or the JSON body. `body` names the one
     field that is the whole body, as text when `text`. `limit` is the largest body in bytes. `admin` asks for the
-    operator's token.
+    operator's token. A result that is None has no body; one that says `created: false` is answered with `known`, where
+    that is given.
     """
 
     method: Method
     path: str
     status: int = 200
+    known: int | None = None
     body: str | None = None
     limit: int = 256 * 1024
     admin: bool = False

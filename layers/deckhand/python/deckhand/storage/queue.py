@@ -5,6 +5,8 @@ from typing import Protocol
 
 from deckhand.domain.job import Job
 
+MAX_TRIES = 5
+
 
 class JobQueue(Protocol):
     def send(self, job: Job) -> None:
@@ -14,5 +16,11 @@ class JobQueue(Protocol):
     def send_many(self, jobs: Sequence[Job]) -> None:
         """Hands all of them over. Raises `StorageUnavailable` when the queue did not take every one; it may have taken
         some.
+        """
+        ...
+
+    def delay(self, receipt: str, seconds: float) -> None:
+        """When a job that is about to fail comes again, at the soonest; without it, when its worker would have run out
+        of time. `receipt` is of the present delivery. Raises `StorageUnavailable`.
         """
         ...

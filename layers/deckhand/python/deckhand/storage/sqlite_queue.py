@@ -9,10 +9,10 @@ from pathlib import Path
 
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.job import Job
+from deckhand.storage.queue import MAX_TRIES
 
 VISIBILITY_S = 960.0
 """Longer than the worker may run, as SQS wants it."""
-MAX_TRIES = 5
 RETRY_S = 2.0
 
 _SCHEMA = """
@@ -75,6 +75,9 @@ class SqliteQueue:
                 "UPDATE jobs SET visible_at = ?, dead = ? WHERE id = ?",
                 (self._now() + RETRY_S * 2**tries, int(tries >= MAX_TRIES), job_id),
             )
+
+    def delay(self, receipt: str, seconds: float) -> None:
+        """Nothing: `failed` says when a job comes again, and soon enough."""
 
     def release(self) -> None:
         """Makes the jobs that were taken due again, for their workers are known to be gone."""

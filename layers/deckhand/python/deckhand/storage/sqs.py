@@ -32,6 +32,10 @@ class SqsQueue:
             if answer.get("Failed"):
                 raise StorageUnavailable()
 
+    def delay(self, receipt: str, seconds: float) -> None:
+        hidden = {"ReceiptHandle": receipt, "VisibilityTimeout": int(seconds)}
+        self._call(lambda client: client.change_message_visibility(QueueUrl=self._url, **hidden))
+
     def _call(self, call: Callable[[Any], Any]) -> Any:
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError

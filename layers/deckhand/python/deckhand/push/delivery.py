@@ -1,0 +1,120 @@
+"""The job that pushes what is due for one person in one minute to all their devices."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+from deckhand.domain.errors import PushUnfinished, UnknownManifest
+from deckhand.domain.job import Job
+from deckhand.domain.push_message import Notice, message, payload, shorter, topic
+from deckhand.domain.reminders import LATEST_S, Status, items_of
+from deckhand.domain.subscription import Subscription
+from deckhand.push.outcome import Outcome
+from deckhand.storage.cards import Cards
+from deckhand.storage.port import ItemStore
+from deckhand.storage.push_claims import Claim, PushClaims, Settled
+from deckhand.storage.reminders import Fires, Reminders
+from deckhand.storage.subscriptions import StoredSubscription, Subscriptions
+
+SIDE_BY_SIDE = 8
+
+
+class Send(Protocol):
+    def __call__(self, subscription: Subscription, payload: bytes, *, topic: str) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """`origin` is the web app's, which the notification opens."""
+
+    store: ItemStore
+    send: Send
+    now: Callable[[], float]
+    new_id: Callable[[], str]
+    origin: str = ""
+
+    def __call__(self, job: Job, *, last: bool) -> None:
+        """Sends to each device once, however often the job comes. `last`: the queue gives no other try.
+
+        Raises `PushUnfinished` while a device is left that may take it later; the others have theirs.
+        """
+        if self.now() - _instant(job) > LATEST_S:
+            self._record(job, job.reminders, "late")
+            return
+        notices = self._notices(job)
+        if not notices:
+            return
+        devices = Subscriptions(self.store, job.actor.tenant).all(job.actor.user)
+        outcomes = self._send_all(job, notices, devices)
+        left = [outcome for outcome in outcomes if outcome.state == "later"]
+        status = _status(outcomes)
+        if status is not None or last:
+            self._record(job, [one.reminder for one in notices], status or "failed")
+        if left and not last:
+            raise PushUnfinished(wait=max((outcome.wait or 0.0 for outcome in left), default=0.0))
+
+    def _notices(self, job: Job) -> list[Notice]:
+        """Of the reminders that are still there."""
+        cards, found = Cards(self.store, job.actor.tenant), []
+        choices = Reminders(self.store, job.actor.tenant)
+        for reminder in job.reminders:
+            card_id, _, item_id = reminder.partition("#")
+            try:
+                items = items_of(cards.find(card_id).manifest)
+            except UnknownManifest:
+                continue
+            for item in items:
+                if item["id"] == item_id:
+                    own = choices.choice(job.actor.user, reminder).privacy
+                    found.append(Notice.of(reminder, item, own))
+        return found
+
+    def _send_all(self, job: Job, notices: Sequence[Notice], devices: Sequence[StoredSubscription]) -> list[Outcome]:
+        """Side by side: a device that does not answer holds up no other."""
+        tag = topic(job.actor.user, [one.reminder for one in notices])
+        content = message(notices, tag=tag, due=job.due, late=job.late, origin=self.origin)
+        claims = PushClaims(self.store, job.actor.tenant, job.actor.user, fire=job.fire or f"{job.due}#{tag}")
+        one = partial(self._send_claimed, job, claims, content, tag)
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as threads:
+            return list(threads.map(one, devices))
+
+    def _send_claimed(
+        self, job: Job, claims: PushClaims, content: dict[str, object], tag: str, device: StoredSubscription
+    ) -> Outcome:
+        claim = claims.take(device.subscription.id, now=self.now(), token=self.new_id())
+        if claim is None:
+            return Outcome("later")
+        if not isinstance(claim, Claim):
+            return Outcome(claim)
+        outcome = self.send(device.subscription, payload(content), topic=tag)
+        if outcome.state == "too_large":
+            outcome = self.send(device.subscription, shorter(content), topic=tag)
+        if outcome.state == "later":
+            claims.give_back(claim, now=self.now(), token=self.new_id())
+            return outcome
+        settled: Settled = "failed" if outcome.state == "too_large" else outcome.state
+        if settled == "gone":
+            Subscriptions(self.store, job.actor.tenant).drop_dead(job.actor.user, device, token=self.new_id())
+        claims.settle(claim, settled, now=self.now(), token=self.new_id())
+        return Outcome(settled)
+
+    def _record(self, job: Job, reminders: Sequence[str], status: Status) -> None:
+        for reminder in reminders:
+            Fires(self.store).record(job.actor.tenant, job.actor.user, reminder, _instant(job), status)
+
+
+def _instant(job: Job) -> float:
+    return datetime.fromisoformat(job.due).timestamp()
+
+
+def _status(outcomes: Sequence[Outcome]) -> Status | None:
+    """How the reminder fired; None while that is open."""
+    states = {outcome.state for outcome in outcomes}
+    if "sent" in states:
+        return "sent"
+    if states <= {"gone"}:
+        return "no_device"
+    return None if "later" in states else "failed"
