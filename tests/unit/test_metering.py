@@ -1,6 +1,7 @@
 """The meter of a turn on the store: what is written when, and what stays when something fails."""
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -144,6 +145,22 @@ def usd() -> Decimal:
     price = PRICES.find("m")
     assert price is not None
     return price.cost(input=40, output=10, cached=40, written=20)
+
+
+async def test_a_zone_that_cannot_be_read_is_asked_for_off_the_loop_and_costs_no_turn(desk: Desk) -> None:
+    asked: list[threading.Thread] = []
+
+    def unreadable(_: Principal) -> ZoneInfo:
+        asked.append(threading.current_thread())
+        raise StorageUnavailable()
+
+    context = TurnContext.on(desk.store, now=desk.clock, new_id=desk.ids, jobs=FakeQueue())
+    meter = Metering(context, zone_of=unreadable).meter(ANN)
+    await meter.reserve(REQUEST)
+    await meter.settle(answered(USED))
+    await meter.close()
+    assert asked
+    assert threading.main_thread() not in asked
 
 
 # -- what a call used

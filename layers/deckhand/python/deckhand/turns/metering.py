@@ -8,9 +8,10 @@ one principal would get in each other's way. What a process that died had used i
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property, partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -40,7 +41,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Metering:
-    """Makes meters. `model` is the one that is asked for, whose price counts where the gateway's own name has none."""
+    """Makes meters. `zone_of` may read the store. `model` is the one that is asked for, whose price counts where the
+    gateway's own name has none.
+    """
 
     context: TurnContext
     allowance_of: Callable[[Principal], Allowance] = lambda _: Allowance()
@@ -57,7 +60,7 @@ class _Step:
     """A call in flight."""
 
     request: StepRequest
-    day: str
+    began: float
     tokens: int | None = None
     name: str | None = None
     expires: int = 0
@@ -72,13 +75,18 @@ class TurnMeter:
     """A `Meter` for the calls of one turn or job, one after the other. Call `close` at its end."""
 
     def __init__(self, metering: Metering, principal: Principal) -> None:
-        self._metering, context = metering, metering.context
-        self._allowance, self._zone = metering.allowance_of(principal), metering.zone_of(principal)
+        self._metering, self._principal, context = metering, principal, metering.context
+        self._allowance = metering.allowance_of(principal)
         self._now, self._new_id = context.now, context.new_id
         self._book = UsageBook(context.store, principal, now=context.now, new_id=context.new_id)
         self._step: _Step | None = None
-        self._debts: dict[str, list[Payment]] = {}
+        self._debts: list[tuple[float, Payment]] = []
         self._writing = asyncio.Lock()
+
+    @cached_property
+    def _zone(self) -> ZoneInfo:
+        """Asked for in threads only."""
+        return self._metering.zone_of(self._principal)
 
     def admit(self) -> None:
         """Blocking. Raises `AllowanceUsedUp` when nothing at all is left, and storage errors."""
@@ -90,7 +98,7 @@ class TurnMeter:
 
     async def reserve(self, request: StepRequest) -> None:
         """See `Meter`. A reservation lives as long as the step may take, retries included."""
-        self._step = _Step(request, day_of(self._now(), self._zone))
+        self._step = _Step(request, self._now())
         if self._allowance.is_limited:
             await self._in_thread(self._reserve, self._step)
 
@@ -113,8 +121,8 @@ class TurnMeter:
 
     async def close(self) -> None:
         """Writes what is not written yet. What cannot be written is lost, with a line in the log: never the turn."""
-        for day in list(self._debts):
-            await self._write(day)
+        if self._debts:
+            await self._write()
 
     def _reserve(self, step: _Step) -> None:
         prompt, price = step.prompt_tokens(), self._metering.prices.find(self._metering.model)
@@ -133,7 +141,7 @@ class TurnMeter:
                 raise usage.left(self._allowance, now).refusal(now, self._zone)
             return reserved
 
-        self._book.change(step.day, reserving)
+        self._book.change(day_of(step.began, self._zone), reserving)
         step.name, step.expires = name, wanted.expires
 
     def _estimate(self, price: Price | None, said: str) -> Spent:
@@ -148,21 +156,26 @@ class TurnMeter:
         step, self._step = self._step, None
         if step is None or (spent == Spent() and step.name is None):
             return
-        self._debts.setdefault(step.day, []).append(Payment(spent, step.name, step.expires))
+        self._debts.append((step.began, Payment(spent, step.name, step.expires)))
         if self._allowance.is_limited:
-            await self._write(step.day)
+            await self._write()
 
-    async def _write(self, day: str) -> None:
+    async def _write(self) -> None:
         try:
-            await self._in_thread(self._settle, day, self._debts[day])
+            await self._in_thread(self._settle)
         except StorageError:
             # Kept for the next write, and the reservations with it.
             logger.warning("usage not written", exc_info=True)
 
-    def _settle(self, day: str, payments: Sequence[Payment]) -> None:
-        now = self._now()
-        self._book.change(day, lambda usage: usage.settling(payments, now))
-        self._debts.pop(day)
+    def _settle(self) -> None:
+        """A call counts on the day on which it began."""
+        owed: dict[str, list[tuple[float, Payment]]] = {}
+        for debt in self._debts:
+            owed.setdefault(day_of(debt[0], self._zone), []).append(debt)
+        for day, debts in owed.items():
+            settling = partial(DayUsage.settling, payments=[payment for _, payment in debts], now=self._now())
+            self._book.change(day, settling)
+            self._debts = [debt for debt in self._debts if debt not in debts]
 
     async def _in_thread(self, work: Callable[..., None], *given: Any) -> None:
         """A thread cannot be cancelled: whoever is cancelled waits for what it writes, so that the next write comes
