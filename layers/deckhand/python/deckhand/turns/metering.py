@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -32,6 +31,7 @@ from deckhand.domain.price import Price, Prices
 from deckhand.domain.principal import Principal
 from deckhand.domain.times import zone
 from deckhand.storage.usage import UsageBook
+from deckhand.turns.bill import bill
 from deckhand.turns.context import TurnContext
 
 EXPIRY_MARGIN_S = 60
@@ -109,9 +109,9 @@ class TurnMeter:
             said = [answer.text, answer.reasoning, *(f"{call.name} {call.arguments}" for call in answer.calls)]
             await self._pay(self._estimate(price, "".join(said)))
             return None
-        cost = None if price is None else _cost(price, usage)
-        await self._pay(_spent(usage, cost))
-        return replace(usage, cost=cost)
+        spent = bill(usage, price)
+        await self._pay(spent)
+        return replace(usage, cost=None if spent.unpriced else spent.cost)
 
     async def give_up(self, shown: str | None) -> None:
         """See `Meter`."""
@@ -148,8 +148,7 @@ class TurnMeter:
         """What a call used that the gateway did not report."""
         step = self._step
         usage = Usage(input_tokens=step.prompt_tokens() if step else 0, output_tokens=estimated_tokens(said))
-        cost = None if price is None else _cost(price, usage)
-        return _spent(usage, cost).model_copy(update={"estimated": True})
+        return bill(usage, price, estimated=True)
 
     async def _pay(self, spent: Spent) -> None:
         """Without an allowance it is written at the end."""
@@ -188,34 +187,6 @@ class TurnMeter:
             except asyncio.CancelledError:
                 await asyncio.gather(writing, return_exceptions=True)
                 raise
-
-
-def _spent(usage: Usage, cost: Decimal | None) -> Spent:
-    return Spent(
-        input=_fresh(usage) + usage.cached_tokens + usage.cache_write_tokens,
-        output=usage.output_tokens,
-        cached=usage.cached_tokens,
-        written=usage.cache_write_tokens,
-        cost=cost or ZERO,
-        unpriced=cost is None,
-    )
-
-
-def _cost(price: Price, usage: Usage) -> Decimal:
-    return price.cost(
-        input=_fresh(usage),
-        output=usage.output_tokens,
-        cached=usage.cached_tokens,
-        written=usage.cache_write_tokens,
-    )
-
-
-def _fresh(usage: Usage) -> int:
-    """Tokens of the input that no cache took part in. Most gateways count the others among the input, some do not:
-    where they are more than the whole, they cannot be part of it.
-    """
-    others = usage.cached_tokens + usage.cache_write_tokens
-    return usage.input_tokens - others if others <= usage.input_tokens else usage.input_tokens
 
 
 def _text(value: list[dict[str, Any]]) -> str:
