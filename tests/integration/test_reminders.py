@@ -266,3 +266,21 @@ def test_a_token_for_some_cards_sees_the_reminders_of_no_others(world: World) ->
     world.deck.sign_in(scoped)
     assert set(world.listed()) == {"mood#am"}
     assert world.deck("POST", "/api/notifications/test", {"id": AM}).code == "unknown_notification"
+
+
+def test_case_58_turns_behind_a_move_are_reckoned_at_the_new_place_even_when_no_sweep_saw_it(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.clock.time = at("2026-03-29 08:00")
+    world.moves_to("America/New_York")
+    assert world.go("2026-03-30 08:30") == []
+    assert world.listed()[AM]["last_fire_status"] == "late"
+    assert [job.late for job in world.go("2026-03-30 13:00")] == [False]
+
+
+def test_case_58_a_turn_that_was_missed_just_before_a_move_is_still_told(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.clock.time = at("2026-03-29 08:00")
+    world.moves_to("America/New_York")
+    (job,) = world.go("2026-03-29 12:00")
+    assert (job.due, job.late) == ("2026-03-29T07:00Z", True)
+    assert world.go("2026-03-29 13:00") == []

@@ -63,8 +63,8 @@ class Reminder(Model):
     """One reminder of one user in the index, with its trigger as the card has it.
 
     `pending` is the instant of its next turn in epoch seconds, None while the card's reminders are off as a whole;
-    `slot` the local time that it stands for, in `zone`; `near` tells where it is kept. `last_slot` is the last local
-    time whose turn came: slots of a reminder only rise, whatever moves.
+    `slot` the local time that it stands for; `near` tells where it is kept; `zone` is what later turns are reckoned in.
+    `last_slot` is the last local time whose turn came: slots of a reminder only rise, whatever moves.
     """
 
     card: str
@@ -99,11 +99,15 @@ class Turn:
 
 def turn_of(reminder: Reminder, zone: ZoneInfo, now: float) -> Turn:
     """Of a reminder whose pending instant has come. The next one is reckoned from now, in the zone of now."""
-    rule, slot_zone = rule_of(reminder.trigger), ZoneInfo(reminder.zone)
-    first = Occurrence(reminder.pending or 0, reminder.slot)
-    came = latest_occurrence(rule, slot_zone, first, now)
-    follows = next_occurrence(rule, zone, now, beyond=came.slot)
+    came = missed(reminder, now)
+    follows = next_occurrence(rule_of(reminder.trigger), zone, now, beyond=came.slot)
     return Turn(came, follows, now - came.at)
+
+
+def missed(reminder: Reminder, now: float) -> Occurrence:
+    """The turn that counts of a reminder whose pending instant has come."""
+    first = Occurrence(reminder.pending or 0, reminder.slot)
+    return latest_occurrence(rule_of(reminder.trigger), ZoneInfo(reminder.zone), first, now)
 
 
 def fate(person: Person, choice: Choice, reminder: Reminder, zone: ZoneInfo, *, missed_by: float, now: float) -> Fate:

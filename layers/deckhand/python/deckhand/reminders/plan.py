@@ -6,7 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from deckhand.domain.occurrence import Occurrence, next_occurrence, rule_of
-from deckhand.domain.reminders import Reminder, items_of, switched_off
+from deckhand.domain.reminders import Reminder, items_of, missed, switched_off
 
 NEAR_S = 120
 """A turn this near might be written into a minute that has been swept; it is kept where every sweep looks."""
@@ -33,7 +33,7 @@ def plan(
     pending for one who is `away`.
 
     A reminder that is new, or whose trigger changed, begins with its next slot. One whose turn has come and was not
-    swept yet keeps it through a change of zone.
+    swept yet keeps the one that counts through a change of zone.
     """
     items = {item["id"]: item for item in items_of(manifest)} if manifest is not None else {}
     off = away or (manifest is not None and switched_off(manifest))
@@ -56,7 +56,7 @@ def _wanted(
     if off:
         return base.with_turn(None, zone, near=False)
     if not changed and base.pending is not None and base.pending <= now:
-        return base
+        return base if base.zone == zone.key else base.with_turn(missed(base, now), zone, near=True)
     turn = next_occurrence(rule_of(base.trigger), zone, now, beyond=base.last_slot)
     if not changed and base.pending == turn.at and base.slot == turn.slot and base.zone == zone.key:
         return base
