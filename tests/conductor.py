@@ -105,4 +105,5 @@ class Conductor:
                 return self.start_told
             self.pod = {"state": "starting", "endpoint": None, "readySince": None}
             return Told(202, b"{}")
-        return Told(404, b"{}")
+        # Where its redirects lead, which nobody may follow.
+        return Told(200, b'{"state": "stopped"}') if path == "/elsewhere" else Told(404, b"{}")

@@ -17,7 +17,8 @@ from deckhand.edge.app import App
 from deckhand.edge.direct import SERVICE
 from deckhand.edge.live import EventLoopThread
 from deckhand.settings import read_settings
-from deckhand.turns.start import owner_of
+from deckhand.turns.chat import TurnWish
+from deckhand.turns.start import NewTurn, owner_of
 
 PATIENCE_S = 10
 TOKEN = {"X-Chat-Token": "secret"}
@@ -95,6 +96,14 @@ class Direct:
     def sessions(self) -> list[Header]:
         """The service's stored conversations, newest activity first."""
         return [stored.header for stored in self.parts.turns.conversations.headers(owner_of(SERVICE))]
+
+    def start_and_die(self, session: str) -> None:
+        """A chat of the session that was begun and is not going on: its lease runs."""
+        self.post({"message": "before", "sessionId": session})
+        [header] = self.sessions()
+        chats = self.parts.chats
+        assert chats is not None
+        chats.start(NewTurn(SERVICE, header.id, ["begun"]), TurnWish(messages=[("user", "begun")]))
 
     def hold(self, session: str) -> Callable[[], None]:
         """A chat that is in flight until what is returned is called."""

@@ -156,6 +156,23 @@ def test_002_24_a_newer_message_of_the_session_ends_the_older_ones_waiting(calle
     assert newer.is_ours()
 
 
+def test_002_24_a_newer_message_ends_the_waiting_for_a_pod_that_is_still_asleep(caller: Caller) -> None:
+    caller.server.queue(told(PENDING))
+    caller.meanwhile.happenings = [caller.claim().take]
+    with pytest.raises(ApiError) as ended:
+        caller.ask()
+    assert (ended.value.code, caller.conductor.looks) == ("cancelled", 2)
+
+
+@pytest.mark.parametrize("answers", [[told(ANSWERED)], [told(PENDING), told(ANSWERED)], [told({}, 500)]])
+def test_002_24_a_message_that_is_over_leaves_no_claim(caller: Caller, answers: list[Reply]) -> None:
+    caller.server.queue(*answers)
+    caller.conductor.ready(AWAY)
+    with contextlib.suppress(ApiError):
+        caller.ask()
+    assert [path.name for path in (caller._folder / "direct").iterdir()] == ["lock"]
+
+
 def test_002_24_a_message_of_another_session_ends_nothing(caller: Caller) -> None:
     caller.server.queue(told(PENDING), told(ANSWERED))
 

@@ -190,6 +190,15 @@ def test_002_16_an_unsafe_endpoint_is_never_asked(
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_002_16_an_unsafe_endpoint_is_not_asked_even_where_it_would_answer(
+    sleeper: Sleeper, conductor: Conductor, mode: str
+) -> None:
+    conductor.ready(sleeper.scripted.url.replace("127.0.0.1", "localhost"))
+    assert sleeper.say(mode)[0] == 502
+    assert sleeper.scripted.requests == []
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_002_17_without_the_gateways_key_not_even_the_status_is_asked(
     deploy: Deploy, scripted_gateway: ScriptedGateway, conductor: Conductor, mode: str
 ) -> None:

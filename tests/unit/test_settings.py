@@ -137,3 +137,37 @@ def test_a_push_service_is_told_whom_to_write_to(subject: str) -> None:
 def test_an_address_that_push_services_refuse_stops_the_start(subject: str) -> None:
     with pytest.raises(SettingsError, match="DECKHAND_VAPID_SUBJECT"):
         read_settings({"DECKHAND_VAPID_SUBJECT": subject})
+
+
+CONDUCTOR = {
+    "CHAT_CONDUCTOR_URL": "https://conductor.test",
+    "CHAT_CONDUCTOR_TOKEN": "t-123456",
+    "CHAT_CONDUCTOR_POD": "qwen",
+}
+
+
+def test_a_conductor_is_three_settings_and_a_cooldown() -> None:
+    settings = read_settings({**CONDUCTOR, "CHAT_CONDUCTOR_COOLDOWN_S": "60"})
+    assert (settings.chat_conductor_pod, settings.chat_conductor_cooldown_s) == ("qwen", 60)
+    assert "123456" not in repr(settings)
+
+
+@pytest.mark.parametrize("missing", ["CHAT_CONDUCTOR_TOKEN", "CHAT_CONDUCTOR_POD"])
+def test_002_22_half_a_conductor_stops_the_start(missing: str) -> None:
+    with pytest.raises(SettingsError, match=missing):
+        read_settings({**CONDUCTOR, missing: ""})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CHAT_CONDUCTOR_URL", "conductor.test"),
+        ("CHAT_CONDUCTOR_POD", "../admin"),
+        ("CHAT_CONDUCTOR_POD", "a b"),
+        ("CHAT_CONDUCTOR_COOLDOWN_S", "0"),
+        ("CHAT_CONDUCTOR_COOLDOWN_S", "soon"),
+    ],
+)
+def test_a_conductor_that_cannot_be_used_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        read_settings({**CONDUCTOR, name: value})

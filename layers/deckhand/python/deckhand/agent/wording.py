@@ -29,6 +29,13 @@ CALL_AS_TEXT_FAILED = "The model wrote its tool call as text twice, so nothing w
 
 WAKING = "The AI service is waking up. This message was not answered yet; it can be sent again once the service is up."
 
+_OURS = {STEP_IDLE, EMPTY, FILTERED, WAKING, *RESUME.values()}
+
+
+def is_ours(reply: str) -> bool:
+    """Whether no word of a reply is a model's."""
+    return reply in _OURS
+
 
 def capped(text: str, cause: CappedBy) -> str:
     """The progress so far, and how to go on."""

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.wake import WakeFailed, WakeMode
-from deckhand.agent.wording import WAKING
+from deckhand.agent.wording import WAKING, is_ours
 from deckhand.domain.conversation import Header
 from deckhand.domain.errors import (
     ChatDisabled,
@@ -170,10 +170,10 @@ class DirectChat:
                 # Ours, not the provider's.
                 raise DailyAllowanceUsedUp(left=error["left"], resetsAt=error["resetsAt"])
             raise ProviderFailed()
-        model = reply.data["model"]
+        text, model = reply.data["reply"], reply.data["model"]
         logger.info("direct chat answered", extra={"model": model or "unknown"})
-        answered = {} if model is None else {"model": model}
-        return json_answer(200, {"reply": reply.data["reply"], "sessionId": session, **answered})
+        answered = {} if is_ours(text) else {"model": model}
+        return json_answer(200, {"reply": text, "sessionId": session, **answered})
 
 
 @dataclass(frozen=True, slots=True)
