@@ -19,6 +19,7 @@ from tests.stores import running_ministack
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 TOKEN, KEY = "the callers' token", "the gateway's key"
 TOKEN_PARAMETER, KEY_PARAMETER = "/deckhand/agent-api-token", "/deckhand/chat-api-key"
+ENROL_CODE, ENROL_PARAMETER, ORIGIN = "the first owner's code", "/deckhand/enrol-code", "https://deck.example.test"
 REPLY, TITLE = "Noted, all is well.", "Smooth sailing"
 
 
@@ -92,7 +93,7 @@ def variables(emulator: Emulator, gateway: ScriptedGateway) -> Mapping[str, str]
 @pytest.fixture(scope="session")
 def deployed(built_template: Path, emulator: Emulator, gateway: ScriptedGateway) -> Iterator[Deployed]:
     emulator.client("s3").create_bucket(Bucket="artifacts")
-    for name, value in {TOKEN_PARAMETER: TOKEN, KEY_PARAMETER: KEY}.items():
+    for name, value in {TOKEN_PARAMETER: TOKEN, KEY_PARAMETER: KEY, ENROL_PARAMETER: ENROL_CODE}.items():
         emulator.client("ssm").put_parameter(Name=name, Value=value, Type="SecureString")
     template = built_template.with_name("buffered.yaml")
     template.write_text(without_streaming(built_template.read_text()))
@@ -101,6 +102,8 @@ def deployed(built_template: Path, emulator: Emulator, gateway: ScriptedGateway)
         "ChatModel": "scripted-1",
         "ChatApiKeyParameter": KEY_PARAMETER,
         "AgentApiTokenParameter": TOKEN_PARAMETER,
+        "EnrolCodeParameter": ENROL_PARAMETER,
+        "Origins": ORIGIN,
         "TimeZone": "Europe/Helsinki",
     }
     command = [

@@ -238,7 +238,7 @@ class Parts:
 
     @cached_property
     def sessions(self) -> Sessions:
-        return Sessions(self.store, now=time.time, new_id=new_id)
+        return Sessions(self.store, now=self.now, new_id=new_id)
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -349,7 +349,7 @@ class Parts:
         from deckhand.storage.challenges import Challenges
         from deckhand.storage.invites import Invites
 
-        store, now, tenant = self.store, time.time, TENANT
+        store, now, tenant = self.store, self.now, TENANT
         passkeys = Passkeys(self.settings.deckhand_origins)
         accounts = Accounts(store, tenant, new_id=new_id)
         challenges = Challenges(store, tenant, now=now, new_id=new_id)

@@ -23,7 +23,7 @@ class Attempts:
 
     def count(self, what: str) -> None:
         """Counts one more try by `what` (an address, an account). Raises `RateLimited` past ten in a minute."""
-        key = Key("identity", f"{self._tenant}#attempts#{fingerprint(what)}", IT)
+        key = attempts_key(self._tenant, what)
         for _ in range(TRIES):
             item = self._store.get(key)
             count = 0 if item is None else int(item.body)
@@ -42,3 +42,7 @@ class Attempts:
             return
         # So many at once are too many.
         raise RateLimited(retry_after=1)
+
+
+def attempts_key(tenant: str, what: str) -> Key:
+    return Key("identity", f"{tenant}#attempts#{fingerprint(what)}", IT)

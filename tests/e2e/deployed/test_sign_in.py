@@ -1,0 +1,47 @@
+"""Signing in to the deployment: each function looks sessions up by the little that its role allows."""
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from tests.authenticator import Authenticator
+from tests.e2e.deployed.conftest import ENROL_CODE, ORIGIN, Deployed
+
+
+def enrolled(client: httpx2.Client, code: str) -> httpx2.Client:
+    """Signed in by the cookie of the answer alone."""
+    options = client.post("/auth/register/options", json={"invite": code, "name": "Ada"})
+    assert options.status_code == 200, options.text
+    made = client.post("/auth/register/verify", json=Authenticator(ORIGIN).create(options.json()))
+    assert made.status_code == 201, made.text
+    name, _, secret = made.headers["set-cookie"].partition(";")[0].partition("=")
+    assert name == "__Host-deckhand"
+    client.headers["Cookie"] = f"{name}={secret}"
+    return client
+
+
+@pytest.fixture(scope="module")
+def owner(deployed: Deployed) -> Iterator[httpx2.Client]:
+    """Enrolled with the code from the parameter store."""
+    with httpx2.Client(base_url=deployed.api.base_url, headers={"Origin": ORIGIN}, timeout=60) as client:
+        yield enrolled(client, ENROL_CODE)
+
+
+@pytest.mark.parametrize("path", ["/api/manifests", "/api/conversations", "/api/chat/turns", "/api/users"])
+def test_every_function_knows_who_is_signed_in(owner: httpx2.Client, path: str) -> None:
+    assert owner.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/manifests", "/api/conversations", "/api/chat/turns", "/api/users"])
+def test_a_cookie_that_is_made_up_opens_nothing(owner: httpx2.Client, path: str) -> None:
+    answer = owner.get(path, headers={"Cookie": "__Host-deckhand=made-up"})
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+
+
+def test_an_invited_viewer_reads_and_writes_nothing(owner: httpx2.Client) -> None:
+    invite = owner.post("/api/invites", json={"role": "viewer"}).json()["code"]
+    with httpx2.Client(base_url=owner.base_url, headers={"Origin": ORIGIN}, timeout=60) as client:
+        viewer = enrolled(client, invite)
+        assert viewer.get("/api/manifests").status_code == 200
+        assert viewer.post("/api/manifests", json={"meta": {"id": "x", "label": "X"}}).status_code == 403
