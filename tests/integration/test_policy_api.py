@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from deckhand.agent.chat import ToolCall
+from deckhand.domain.access import Decision
 from deckhand.domain.principal import Principal, Role
 from deckhand.edge.app import App
 from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.docs import DOCS
+from deckhand.operations.permission import permission
 from deckhand.storage.port import Item, Put
 from deckhand.storage.sqlite import SqliteStore
-from tests.deck import PERSON, Answer, Deck, event_of, manifest
+from tests.deck import PERSON, Answer, Deck, HookedStore, event_of, manifest
 from tests.fakes import FakeGateway, asks, call, says
 from tests.policies import engine
 from tests.stores import Clock
@@ -29,10 +31,12 @@ class House:
 
     def __init__(self, folder: Path, store: SqliteStore) -> None:
         self.gateway = FakeGateway()
-        self.deck = Deck(folder, store, {"CHAT_ENDPOINT_URL": "http://gateway.invalid/v1"})
+        self.hooked = HookedStore(store)
+        self.deck = Deck(folder, self.hooked, {"CHAT_ENDPOINT_URL": "http://gateway.invalid/v1"})
         self.deck.parts.__dict__["gateway"] = self.gateway
         self.deck.create("mood", data=[{"date": "2026-04-20", "mood": 3}])
         self.deck.create("diary", data=[])
+        self.row = self.deck.get(ROWS)["rows"][0]["rowId"]
 
     def become(self, role: Role, **narrowed: Any) -> None:
         self.deck.sign_in(Principal("token" if narrowed else "user", "ann", "ann", role, **narrowed))
@@ -139,6 +143,75 @@ def test_004_15_page_context_and_the_card_in_focus_widen_nothing(house: House) -
     list(house.deck.parts.chat_app()(event_of("POST", "/api/chat", body), None)["body"])
     told = [json.loads(message["content"]) for message in house.gateway.messages() if message["role"] == "tool"]
     assert [result["code"] for result in told] == ["forbidden"]
+
+
+# -- what one call destroys
+
+ROW = {"date": "2026-04-20", "mood": 3}
+MORE = {"date": "2026-04-21", "mood": 4}
+LOSING = [
+    ("write_manifest_data", {"id": "mood", "data": []}),
+    ("write_manifest_data", {"id": "mood", "data": [MORE]}),
+    ("write_manifest_data", {"id": "mood", "data": {"a": 1}}),
+    ("update_row", {"id": "mood", "path": "[index=0]", "changes": {"doses": None}}),
+    ("patch_manifest", {"id": "mood", "patch": {"meta": {"writeable": None}}}),
+]
+KEEPING = [
+    ("write_manifest_data", {"id": "mood", "data": [ROW, MORE]}),
+    ("write_manifest_data", {"id": "diary", "data": []}),
+    ("update_row", {"id": "mood", "path": "[index=0]", "changes": {"mood": 4}}),
+    ("patch_manifest", {"id": "mood", "patch": {"meta": {"label": "Mood"}}}),
+]
+
+
+def asked_in_chat(house: House, tool: str, arguments: dict[str, Any], **more: Any) -> Decision:
+    known = REGISTRY.find(tool)
+    assert known is not None
+    caller = house.deck.parts.caller(Principal("user", "ann", "ann", "editor"), "chat")
+    return permission(caller, known, known.input.model_validate(arguments), **more)
+
+
+@pytest.mark.parametrize(("tool", "arguments"), LOSING)
+def test_a_call_that_loses_something_needs_a_yes(house: House, tool: str, arguments: dict[str, Any]) -> None:
+    house.deck("PATCH", f"{ROWS}/{house.row}", {"changes": {"doses": [1]}})
+    assert asked_in_chat(house, tool, arguments) == Decision("confirm", ("confirm-destructive",))
+    assert asked_in_chat(house, tool, arguments, confirmed=True).verdict == "allow"
+
+
+@pytest.mark.parametrize(("tool", "arguments"), KEEPING)
+def test_a_call_that_loses_nothing_needs_none(house: House, tool: str, arguments: dict[str, Any]) -> None:
+    assert asked_in_chat(house, tool, arguments).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write_manifest_data", {"id": "nothing", "data": []}),
+        ("update_row", {"id": "mood", "path": "[nonsense", "changes": {}}),
+        ("update_row", {"id": "mood", "path": "", "changes": {"a": None}}),
+        ("patch_manifest", {"id": "mood", "patch": {"meta": "text"}}),
+        ("patch_manifest", {"id": "mood", "patch": {"meta": None}}),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said_by_its_operation(house: House, tool: str, arguments: dict[str, Any]) -> None:
+    assert asked_in_chat(house, tool, arguments).verdict == "allow"
+
+
+def test_on_the_api_nothing_is_read_to_find_out(house: House) -> None:
+    house.become("editor")
+    reads: list[str] = []
+    house.hooked.before_query = reads.append
+    assert house.deck("POST", "/api/manifests/mood/data", {"data": [MORE]}).status == 200
+    assert not [pk for pk in reads if "#card#mood" in pk]
+
+
+def test_a_direct_chat_never_loses_anything(house: House) -> None:
+    service = house.deck.parts.caller(Principal("service", "direct", "service:direct", "agent"), "direct")
+    write = REGISTRY.find("write_manifest_data")
+    assert write is not None
+    for data, verdict in (([], "deny"), ([ROW, MORE], "allow")):
+        given = write.input.model_validate({"id": "mood", "data": data})
+        assert permission(service, write, given).verdict == verdict
 
 
 # -- the document

@@ -22,6 +22,7 @@ from deckhand.domain.errors import (
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
 from deckhand.domain.row_path import Place, at_place, locate, replaced
+from deckhand.operations import losses
 from deckhand.operations.arguments import CardId, ChangedCard
 from deckhand.operations.caller import Caller
 from deckhand.operations.manifests import CARD_BODY, state_of
@@ -106,6 +107,7 @@ def read_data(caller: Caller, given: CardId) -> dict[str, Any]:
     http=Http("POST", "/api/manifests/{id}/data", limit=CARD_BODY),
     agent=True,
     mutates=True,
+    destroys=losses.replacing,
     card="id",
     change="changed",
     label="Writing the data",
@@ -197,6 +199,7 @@ def add_row(caller: Caller, given: NewRow) -> dict[str, Any]:
     summary="Change a row",
     input=RowChanges,
     mutates=True,
+    destroys=losses.changing_row,
     card="id",
     http=Http("PATCH", "/api/manifests/{id}/rows/{rowId}", limit=CARD_BODY),
 )
@@ -407,6 +410,7 @@ def _same_kind(target: list[Any], value: Any) -> None:
     input=ChangesAt,
     agent=True,
     mutates=True,
+    destroys=losses.changing,
     card="id",
     change="changed",
     label="Changing a row",

@@ -8,7 +8,7 @@ from deckhand.domain.cards import SCHEMA, check_manifest, enabled, every_fault, 
 from deckhand.domain.errors import InvalidManifest, InvalidOrder, ProtectedField, UnknownKey, UnknownManifest
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
-from deckhand.operations import manifest_schema
+from deckhand.operations import losses, manifest_schema
 from deckhand.operations.arguments import Arguments, CardId, ChangedCard, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
@@ -191,6 +191,7 @@ def _hide_welcome(caller: Caller) -> bool:
     http=Http("PATCH", "/api/manifests/{id}", body="patch", limit=CARD_BODY),
     agent=True,
     mutates=True,
+    destroys=losses.patching,
     card="id",
     change="changed",
     label="Changing the card",
