@@ -145,6 +145,57 @@ def test_004_15_page_context_and_the_card_in_focus_widen_nothing(house: House) -
     assert [result["code"] for result in told] == ["forbidden"]
 
 
+# -- lists
+
+LISTS = ("/api/manifests", "/api/views/view", "/api/settings/cards", "/api/activity", "/api/hygiene", "/api/prompts")
+STARTER = {"chat": {"starterPrompts": [{"text": "How am I?", "kind": "data"}]}}
+
+
+@pytest.mark.parametrize("narrowed", [True, False], ids=["a token's cards", "a policy"])
+def test_a_hidden_card_is_in_no_list_and_in_no_prompt(house: House, narrowed: bool) -> None:
+    house.deck.create("secretly", data=[{"date": "2026-04-20", "x": 1}], view={"enabled": True}, **STARTER)
+    if narrowed:
+        house.become("agent", cards=frozenset({"mood", "diary"}))
+    else:
+        house.follow('forbid (principal is User, action, resource == Card::"secretly");')
+        house.become("editor")
+    for path in LISTS:
+        assert "ecretly" not in json.dumps(house.deck.get(path)), path
+    calls = [call(name, {}, id=name) for name in ("list_manifests", "get_recent_activity", "hygiene_scan")]
+    assert "ecretly" not in json.dumps(house.ask(*calls))
+    assert "ecretly" not in json.dumps([request.messages for request in house.gateway.requests])
+    assert "mood" in json.dumps(house.gateway.requests[0].messages)
+    house.become("owner", operations=None, cards=None)
+    assert "ecretly" in json.dumps(house.deck.get("/api/manifests"))
+
+
+def test_a_prompt_tells_of_reports_only_who_may_list_them(house: House) -> None:
+    text = b"---\ntitle: Blood panel\ndate: 2026-03-01\n---\nFerritin 30\n"
+    assert house.deck("PUT", "/api/reports/blood.md", raw=text, headers={"content-type": "text/plain"}).status == 200
+    for narrowed, told in (({"cards": frozenset({"mood"})}, False), ({"cards": None}, True)):
+        house.become("agent", **narrowed)
+        house.gateway.requests.clear()
+        house.ask(call("list_manifests", {}))
+        assert ("Blood panel" in json.dumps(house.gateway.requests[0].messages)) == told
+
+
+# -- chat itself
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/api/chat"), ("GET", "/api/chat/turns"), ("GET", "/api/chat/turn/c1"), ("DELETE", "/api/chat/turn/c1")],
+)
+def test_who_may_not_chat_starts_watches_and_stops_nothing(house: House, method: str, path: str) -> None:
+    house.become("agent", operations=frozenset({"append_row"}))
+    body = {"messages": [{"role": "user", "content": "go on"}]} if method == "POST" else None
+    answer = house.deck.parts.chat_app()(event_of(method, path, body), None)
+    assert (answer["statusCode"], json.loads("".join(answer["body"]))["code"]) == (403, "forbidden")
+    house.become("agent", operations=frozenset({"chat", "append_row"}))
+    house.ask(call("append_row", {"id": "mood", "value": {"mood": 1}}))
+    assert house.tools() == {"append_row"}
+
+
 # -- what one call destroys
 
 ROW = {"date": "2026-04-20", "mood": 3}

@@ -16,7 +16,9 @@ from deckhand.agent.budget import Budget
 from deckhand.agent.conductor import HttpConductor
 from deckhand.agent.gateway import Endpoint, HttpGateway
 from deckhand.agent.tools import OperationTools
+from deckhand.domain.access import Access
 from deckhand.domain.allowance import Allowance
+from deckhand.domain.errors import NotAllowed
 from deckhand.domain.policy_document import PolicyDocument
 from deckhand.domain.principal import Channel, Principal
 from deckhand.edge.app import App, Route
@@ -35,6 +37,7 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, IDENTITY_FAMILIES, REGISTRY
 from deckhand.operations.permission import offered
 from deckhand.policy.engine import Engine
+from deckhand.policy.groups import CHAT
 from deckhand.push.addresses import addresses
 from deckhand.push.service import PushService
 from deckhand.settings import Settings, read_settings
@@ -277,10 +280,17 @@ class Parts:
             chats=self.chats,
             thread=thread,
             direct=direct,
-            authenticate=self.authenticate,
+            authenticate=self._chatting,
             status=status,
         )
         return App(chat.routes())
+
+    def _chatting(self, request: Request) -> Principal:
+        """Who asks, where they may chat. Raises `NotAllowed` and what `authenticate` raises."""
+        principal = self.authenticate(request)
+        if self.policy.decide(Access(principal, CHAT, "api", mutates=False, destructive=False)).verdict != "allow":
+            raise NotAllowed()
+        return principal
 
     def job_worker(self) -> "JobWorker":
         from deckhand.edge.jobs import JobWorker

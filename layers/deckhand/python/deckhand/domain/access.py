@@ -1,5 +1,6 @@
 """May they do it? The question that is asked before every operation, and its answer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -40,4 +41,8 @@ class Policy(Protocol):
 
     def offers(self, access: Access) -> bool:
         """Whether a call about some card might be more than denied; `access` names none."""
+        ...
+
+    def sees(self, access: Access) -> Callable[[str], bool]:
+        """Which cards, by id, an operation that shows many may show; `access` names none."""
         ...

@@ -11,6 +11,7 @@ from deckhand.domain.recency import date_field, of_rows
 from deckhand.operations import losses, manifest_schema
 from deckhand.operations.arguments import Arguments, CardId, ChangedCard, Nothing
 from deckhand.operations.caller import Caller
+from deckhand.operations.permission import visible_cards
 from deckhand.operations.registry import Http, operation
 from deckhand.operations.schema import HTTP_SCHEMA
 from deckhand.storage.cards import Card, CardState, Change
@@ -56,7 +57,7 @@ def list_manifests(caller: Caller, _: Nothing) -> dict[str, Any]:
             "description": first_line(card.manifest.get("description", ""), 200),
             "enabled": enabled(card.manifest),
         }
-        for card in caller.cards.all()
+        for card in visible_cards(caller, "list_manifests")
     ]
     return {"cards": cards}
 
@@ -73,7 +74,7 @@ def list_cards(caller: Caller, _: Nothing) -> dict[str, Any]:
             "enabled": enabled(card.manifest),
             "version": card.state.version,
         }
-        for card in caller.cards.all()
+        for card in visible_cards(caller, "list_cards")
     ]
     return {"entries": entries}
 

@@ -10,6 +10,7 @@ from deckhand.domain.times import local
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.manifests import has_data
+from deckhand.operations.permission import visible_cards
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.cards import Card
 
@@ -23,7 +24,7 @@ def list_view(caller: Caller, given: View) -> dict[str, Any]:
     """`{cards: [{id, meta, viewConfig}]}`, in the view's order; a card without data is there too. Raises `NotFound`."""
     if given.view not in VIEWS:
         raise NotFound(f"The views are {', '.join(VIEWS)}.")
-    shown = [card for card in caller.cards.all() if _in_view(card, given.view)]
+    shown = [card for card in visible_cards(caller, "list_view") if _in_view(card, given.view)]
     shown.sort(key=lambda card: _order(card, given.view))
     cards = [{"id": c.id, "meta": c.manifest["meta"], "viewConfig": c.manifest["meta"][given.view]} for c in shown]
     return {"cards": cards}
@@ -54,7 +55,7 @@ def list_card_settings(caller: Caller, _: Nothing) -> dict[str, Any]:
             "enabled": enabled(card.manifest),
             "hasData": has_data(card),
         }
-        for card in caller.cards.all()
+        for card in visible_cards(caller, "list_card_settings")
     ]
     return {"cards": cards}
 
@@ -73,7 +74,7 @@ def list_card_settings(caller: Caller, _: Nothing) -> dict[str, Any]:
 )
 def get_recent_activity(caller: Caller, _: Nothing) -> dict[str, Any]:
     """`{cards: [{id, label, renderer, rowCount, lastEntryDate, ageDays, lastNDelta, staleSource}]}`. Reads no rows."""
-    return {"cards": [_activity(caller, card) for card in caller.cards.all()]}
+    return {"cards": [_activity(caller, card) for card in visible_cards(caller, "get_recent_activity")]}
 
 
 def _activity(caller: Caller, card: Card) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def hygiene_scan(caller: Caller, _: Nothing) -> dict[str, Any]:
     """`{findings: [{cardId, kind, severity, detail}]}`; kinds `stale`, `growth`, `orphaned-input`."""
     found = [
         finding
-        for card in caller.cards.all()
+        for card in visible_cards(caller, "hygiene_scan")
         for finding in findings(
             card.id,
             card.manifest,

@@ -7,6 +7,7 @@ from typing import Any
 from deckhand.domain.access import Access, Decision
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Operation
+from deckhand.storage.cards import Card
 
 
 def permission(caller: Caller, operation: Operation, given: Any, *, confirmed: bool = False) -> Decision:
@@ -36,6 +37,17 @@ def _offers(caller: Caller, operation: Operation) -> bool:
     return caller.policy.decide(access).verdict != "deny"
 
 
+def may_read(caller: Caller, operation: str) -> bool:
+    """Whether a reading operation that is about no card, by name, would be allowed."""
+    return caller.policy.decide(_reading(caller, operation)).verdict == "allow"
+
+
+def visible_cards(caller: Caller, operation: str) -> list[Card]:
+    """The cards that the caller may see by an operation that shows many, in the deck's order."""
+    sees = caller.policy.sees(_reading(caller, operation))
+    return [card for card in caller.cards.all() if sees(card.id)]
+
+
 def card_of(operation: Operation, given: Any) -> str | None:
     """The id of the card that a call is about."""
     if operation.card is None:
@@ -44,6 +56,10 @@ def card_of(operation: Operation, given: Any) -> str | None:
     for name in operation.card.split("."):
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     return value if isinstance(value, str) and value else None
+
+
+def _reading(caller: Caller, operation: str) -> Access:
+    return Access(caller.principal, operation, caller.channel, mutates=False, destructive=False)
 
 
 def _access(caller: Caller, operation: Operation) -> Access:

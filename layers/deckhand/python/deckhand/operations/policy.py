@@ -1,5 +1,6 @@
 """The policy document: read it, replace it, ask why. For owners, and never for a model."""
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -16,6 +17,7 @@ from deckhand.policy.check import check
 from deckhand.policy.groups import CHAT
 from deckhand.policy.rules import Rules, keeps_policy, shipped
 from deckhand.policy.schema import schema_of
+from deckhand.storage.accounts import Accounts
 from deckhand.storage.policies import Policies
 
 ROUTE = "/api/policy"
@@ -70,7 +72,7 @@ def write_policy(caller: Caller, given: NewPolicy) -> dict[str, Any]:
     column}`, `WouldLockOut`, `StaleVersion`.
     """
     _check(given)
-    if not keeps_policy(Rules(given.policy), [caller.principal]):
+    if not keeps_policy(Rules(given.policy), _owners(caller)):
         raise WouldLockOut()
     policies = _policies(caller)
     for _ in range(TRIES):
@@ -114,6 +116,15 @@ def explain_policy(caller: Caller, given: Question) -> dict[str, Any]:
         )
     )
     return {"decision": decision.verdict, "policies": list(decision.policies)}
+
+
+def _owners(caller: Caller) -> Iterator[Principal]:
+    """The caller is one, or could not write the policy; the others are those who can sign in."""
+    yield caller.principal
+    tenant = caller.principal.tenant
+    for stored in Accounts(caller.store, tenant, new_id=caller.new_id).all():
+        if stored.account.rules:
+            yield Principal("user", stored.account.id, stored.account.id, "owner", tenant)
 
 
 def _policies(caller: Caller) -> Policies:

@@ -14,6 +14,7 @@ from deckhand.domain.reminders import Choice, Person, QuietHours, is_on, items_o
 from deckhand.domain.times import iso, zone
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
+from deckhand.operations.permission import visible_cards
 from deckhand.operations.registry import Http, operation
 from deckhand.reminders.claim import push_job
 from deckhand.storage.cards import Card
@@ -63,7 +64,12 @@ def list_notifications(caller: Caller, _: Nothing) -> dict[str, Any]:
     """
     kept = caller.reminders.reminders.of_user(caller.principal.user)
     person = caller.reminders.people.find(caller.principal.user).person
-    notifications = [shown for card in caller.cards.all() if _seen(caller, card.id) for shown in _shown(card, kept)]
+    notifications = [
+        shown
+        for card in visible_cards(caller, "list_notifications")
+        if _seen(caller, card.id)
+        for shown in _shown(card, kept)
+    ]
     return {"notifications": notifications, **_global_state(person)}
 
 

@@ -12,6 +12,7 @@ from deckhand.domain.errors import NotFound
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.manifests import NewManifest, create_manifest
+from deckhand.operations.permission import visible_cards
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.cards import Card
 
@@ -56,7 +57,7 @@ def create_from_template(caller: Caller, given: TemplateId) -> dict[str, Any]:
 @operation(summary="List starter prompts", input=Nothing, http=Http("GET", "/api/prompts"))
 def list_prompts(caller: Caller, _: Nothing) -> dict[str, Any]:
     """`{prompts: [{cardId, text, kind}]}`: one of each enabled card that has any, the next one each day."""
-    cards = [card for card in caller.cards.all() if enabled(card.manifest) and _starters(card)]
+    cards = [card for card in visible_cards(caller, "list_prompts") if enabled(card.manifest) and _starters(card)]
     turn = caller.today.toordinal()
     prompts = []
     for place, card in enumerate(cards):

@@ -59,6 +59,15 @@ class Engine:
             logger.error("policy not evaluated", extra={"operation": access.operation})
             return False
 
+    def sees(self, access: Access) -> Callable[[str], bool]:
+        rules = self._current(access.principal.tenant).rules
+        try:
+            if rules is not None:
+                return rules.sees(access)
+        except RulesFailedError:
+            logger.error("policy not evaluated", extra={"operation": access.operation})
+        return lambda _: False
+
     def _current(self, tenant: str) -> _Loaded:
         known, now = self._loaded.get(tenant), self._monotonic()
         if known is not None and now - known.read_at < FRESH_S:

@@ -8,7 +8,7 @@ from typing import Literal
 Group = Literal["read", "write", "converse", "personal", "account", "operate", "govern"]
 GROUPS: tuple[Group, ...] = ("read", "write", "converse", "personal", "account", "operate", "govern")
 LIST = "list"
-"""A group within `read`: what shows every card that the principal may see, or none, and so is about no single one."""
+"""A group beside the others: what shows many cards, each as far as the principal may see it, or none at all."""
 
 CHAT = "chat"
 """The one action that is no operation: starting, watching and stopping turns."""
@@ -46,7 +46,7 @@ _MEMBERS: Mapping[Group, str] = {
 }
 _LISTS = """
     list_manifests list_cards list_view list_card_settings list_prompts list_templates list_docs read_doc
-    get_recent_activity hygiene_scan validate_manifest
+    get_recent_activity hygiene_scan validate_manifest list_notifications
 """
 
 _ONE_ACT = (

@@ -1,6 +1,6 @@
 """One set of policies as the answer to the question of `domain/access.py`. Pure: no storage, no clock."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -51,6 +51,15 @@ class Rules:
         """
         cards = (access.card, *sorted(access.principal.cards or ()), *self._named)
         return any(self.decide(replace(access, card=card)).verdict != "deny" for card in cards)
+
+    def sees(self, access: Access) -> Callable[[str], bool]:
+        """Cards have nothing but their id, so all that nobody names are decided alike. Raises `RulesFailedError`."""
+        named = {card: self._shows(access, card) for card in {*self._named, *(access.principal.cards or ())}}
+        unnamed = self._shows(access, "")
+        return lambda card: named.get(card, unnamed)
+
+    def _shows(self, access: Access, card: str) -> bool:
+        return self.decide(replace(access, card=card)).verdict == "allow"
 
     def _judge(self, access: Access) -> list[Judgement]:
         # On the API the call is the person's own act.

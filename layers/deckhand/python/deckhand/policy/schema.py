@@ -33,8 +33,8 @@ action {name}{parents} appliesTo {{
 
 
 def schema_of(operations: Iterable[tuple[str, bool]]) -> str:
-    """`operations` are names, and whether each is about a card. What is about none, or about all, has the deck as its
-    resource.
+    """`operations` are names, and whether each is about a card. What is about none has the deck as its resource; lists
+    have it, too, and each card that they would show.
     """
     head = _ENTITIES.format(roles=_quoted(get_args(Role)), groups=_quoted((*GROUPS, LIST)))
     actions = [_action(name, about_card=about_card) for name, about_card in ((CHAT, False), *operations)]
@@ -46,7 +46,7 @@ def _action(name: str, *, about_card: bool) -> str:
     return _ACTION.format(
         name=_quoted([name]),
         parents=f" in [{_quoted(groups)}]" if groups else "",
-        resources="Card, Deck" if about_card else "Deck",
+        resources="Card, Deck" if about_card or LIST in groups else "Deck",
     )
 
 

@@ -29,6 +29,7 @@ from deckhand.domain.report import catalogue
 from deckhand.domain.times import local
 from deckhand.operations.caller import Caller
 from deckhand.operations.docs import DOCS
+from deckhand.operations.permission import may_read, visible_cards
 from deckhand.operations.reports import index
 from deckhand.storage.conversations import Owner
 from deckhand.turns.context import TurnContext
@@ -259,7 +260,7 @@ class Chats:
     def _system(self, caller: Caller, wish: TurnWish) -> list[dict[str, Any]]:
         cards = []
         focus = None
-        for card in caller.cards.all():
+        for card in visible_cards(caller, "list_manifests"):
             meta = card.manifest["meta"]
             label = f"{meta['emoji']} {meta['label']}" if isinstance(meta.get("emoji"), str) else str(meta["label"])
             label = first_line(label, 120)
@@ -283,7 +284,7 @@ class Chats:
     def _reports(self, caller: Caller) -> str:
         """Without the catalogue a turn can still do most things, so a store that fails costs no turn."""
         try:
-            return catalogue(index(caller).all())
+            return catalogue(index(caller).all()) if may_read(caller, "list_reports") else ""
         except StorageError:
             logger.warning("report catalogue not read", exc_info=True)
             return ""
