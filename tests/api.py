@@ -92,6 +92,7 @@ class Api:
             self._chat = self.parts.chat_app()
         self._conversations = self.parts.conversations_app()
         self._identity = self.parts.identity_app()
+        self._manifests = self.parts.manifests_app()
 
     def close(self) -> None:
         """Waits for the turns, ends the thread that runs them, and fails on scripts that were not used."""
@@ -132,6 +133,8 @@ class Api:
     def _app(self, url: str) -> App:
         if url.startswith("/api/chat") and url != "/api/chat/history":
             return self._chat
+        if url.startswith(("/api/manifests", "/api/settings", "/api/reports")):
+            return self._manifests
         identity = {path.partition("{")[0].rstrip("/") for path in self._identity.paths}
         return self._identity if any(url.startswith(path) for path in identity) else self._conversations
 

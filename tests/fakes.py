@@ -11,7 +11,7 @@ from typing import Any
 
 from deckhand.agent.chat import Answer, StepRequest, TextDelta, ToolCall, Usage
 from deckhand.agent.toolbox import ToolNote, ToolResult
-from deckhand.domain.job import Job
+from deckhand.domain.job import Job, Notice
 from deckhand.domain.json_text import dumps
 
 PATIENCE_S = 10.0
@@ -180,6 +180,9 @@ class FakeTools:
     def note(self, call: ToolCall) -> ToolNote:
         return self.tools[call.name].note if call.name in self.tools else ToolNote()
 
+    async def hold(self, call: ToolCall, *, behind: bool) -> ToolResult | None:
+        return None
+
     async def run(self, call: ToolCall) -> ToolResult:
         self.began.append(call.id)
         if call.name not in self.tools:
@@ -201,16 +204,19 @@ class Ids:
 
 @dataclass
 class FakeQueue:
-    """A `JobQueue` that keeps what it was sent, or fails. `delays` are by receipt."""
+    """A `JobQueue` that keeps what it was sent, notices apart from the rest, or fails. `delays` are by receipt."""
 
     jobs: list[Job] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
     delays: dict[str, float] = field(default_factory=dict)
     failure: Exception | None = None
 
     def send(self, job: Job) -> None:
         if self.failure is not None:
             raise self.failure
-        self.jobs.append(job)
+        self.notices += job.notices
+        if job.kind != "notices":
+            self.jobs.append(job)
 
     def send_many(self, jobs: Sequence[Job]) -> None:
         for job in jobs:

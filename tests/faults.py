@@ -26,6 +26,7 @@ from deckhand.storage.reports import FolderReports
 from deckhand.storage.turns import Numbered
 from deckhand.turns.chat import Chats, ChatSettings, OnBusy, TurnWish
 from deckhand.turns.context import Pace, TurnContext
+from deckhand.turns.decision import Decisions
 from deckhand.turns.idempotency import Claim, Claimed
 from deckhand.turns.metering import Metering
 from deckhand.turns.replay import attach, replay
@@ -45,6 +46,9 @@ Point = Literal[
     "enqueue",
     "delete",
     "header",
+    "decide",
+    "effect",
+    "settle",
     "transcript",
     "look",
     "find",
@@ -165,7 +169,7 @@ class FaultyStore:
     def _point_of_write(self, ops: Sequence[Op]) -> Point:
         sks = [op.key.sk for op in ops]
         kinds = {_kind(op) for op in ops}
-        point: Point = "other"
+        point = _gate_point(kinds)
         if {"delete header"} <= kinds:
             point = "delete"
         elif "put running" in kinds:
@@ -193,15 +197,35 @@ class FaultyStore:
         return stored is not None and not json.loads(stored.body)["stop"]
 
 
-_ALONE: dict[str, Point] = {"put batch": "flush", "put message": "transcript", "put usage": "usage"}
+_ALONE: dict[str, Point] = {
+    "put batch": "flush",
+    "put message": "transcript",
+    "put usage": "usage",
+    "put proposal": "settle",
+}
+
+
+def _gate_point(kinds: set[str]) -> Point:
+    if {"put proposal", "put audit"} <= kinds:
+        return "decide"
+    return "effect" if "check proposal" in kinds else "other"
 
 
 def _kind(op: Op) -> str:
     verb = "put" if isinstance(op, Put) else "delete" if isinstance(op, Delete) else "check"
     assert isinstance(op, Put | Delete | Check)
-    names = {"m#": "message", "x#": "exchange", "q#": "queued", "e#": "batch", "co": "header", "he": "head"}
-    if op.key.pk.endswith("#running"):
-        return f"{verb} running"
+    names = {
+        "m#": "message",
+        "x#": "exchange",
+        "q#": "queued",
+        "e#": "batch",
+        "co": "header",
+        "he": "head",
+        "p#": "proposal",
+    }
+    for place in ("running", "audit"):
+        if op.key.pk.endswith(f"#{place}"):
+            return f"{verb} {place}"
     if "#usage#" in op.key.pk:
         return f"{verb} usage"
     return f"{verb} {names.get(op.key.sk[:2], 'other')}"
@@ -283,7 +307,8 @@ class Process:
             self.gateway,
             settings=settings,
             caller_for=self._caller,
-            toolbox_for=lambda _: self.tools,
+            toolbox_for=lambda *_: self.tools,
+            decisions=Decisions(self.context, lambda principal, _: self._caller(principal)),
             watcher=Quiet(),
             monotonic=time.monotonic,
             metering=Metering(self.context, allowance_of=lambda _: world.allowance),

@@ -33,7 +33,7 @@ class Story:
 
     def __init__(self, folder: Path, store: SqliteStore) -> None:
         self.gateway = FakeGateway()
-        self.deck = Deck(folder, store, {"CHAT_ENDPOINT_URL": "http://gateway.invalid/v1"})
+        self.deck = Deck(folder, store, {"CHAT_ENDPOINT_URL": "http://gateway.invalid/v1", "CONFIRM_WRITES": "none"})
         self.deck.parts.__dict__["gateway"] = self.gateway
         self.chat: App = self.deck.parts.chat_app()
         conversations = self.deck.parts.conversations_app()

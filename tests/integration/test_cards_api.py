@@ -823,7 +823,7 @@ def items(store: ItemStore) -> set[str]:
 def partitions(store: ItemStore) -> list[str]:
     assert isinstance(store, SqliteStore)
     with store._connection() as connection:
-        return [pk for (pk,) in connection.execute("SELECT DISTINCT pk FROM items")]
+        return [pk for (pk,) in connection.execute("SELECT DISTINCT pk FROM items") if not pk.endswith("#audit")]
 
 
 def stored(store: ItemStore) -> int:

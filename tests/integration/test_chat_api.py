@@ -437,9 +437,39 @@ def test_a_stop_of_another_turn_or_another_person_stops_nothing(deploy: Deployme
     gate.wait_reached()
     path = f"{CHAT}/turn/{conversation}"
     assert api("DELETE", f"{path}?turnId=other").refusal == (404, "no_turn_running")
-    assert api("DELETE", path, token="bob").status == 404
+    assert api("DELETE", path, token="eve").status == 404
     gate.open()
     assert stream.until("reply").data["reply"] == "Hello"
+
+
+def test_an_owner_sees_and_stops_anybodys_turn_but_does_not_read_it(deploy: Deployment) -> None:
+    gate = Gate()
+    api = deploy([*says("Hel"), gate, *says("lo")])
+    conversation = api.conversation()
+    stream = api.chat(conversation, "A secret.", stream=True).stream
+    gate.wait_reached()
+    [shown] = api("GET", f"{CHAT}/turns", token="bob").body["turns"]
+    assert (shown["conversationId"], shown["principal"]) == (conversation, "user:ann")
+    assert "secret" not in str(shown)
+    assert api("GET", f"/api/conversations/{conversation}", token="bob").status == 404
+    assert api("GET", f"{CHAT}/turns", token="eve").body == {"turns": []}
+    assert api("DELETE", f"{CHAT}/turn/{conversation}", token="bob").status == 200
+    gate.open()
+    assert stream.until("done").data["status"] == "stopped"
+
+
+def test_all_turns_are_stopped_at_once_each_by_whom_it_is_allowed_to(deploy: Deployment) -> None:
+    gates = [Gate(), Gate()]
+    api = deploy([gates[0], *says("One")], [gates[1], *says("Two")], DECKHAND_ADMIN_TOKEN="adm1n")
+    streams = []
+    for gate in gates:
+        streams.append(api.chat(api.conversation(), "hi", stream=True).stream)
+        gate.wait_reached()
+    assert api("DELETE", f"{CHAT}/turns", token="eve").body == {"ok": True, "turnIds": []}
+    assert len(api("DELETE", f"{CHAT}/turns", token="adm1n").body["turnIds"]) == 2
+    for gate, stream in zip(gates, streams, strict=True):
+        gate.open()
+        assert stream.until("done").data["status"] == "stopped"
 
 
 # -- reattach

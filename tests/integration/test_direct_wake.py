@@ -470,6 +470,10 @@ def test_002_25_43_no_queue_no_replay_and_no_route_is_added(sleeper: Sleeper, co
         "/api/chat/status",
         "/api/chat/turns",
         "/api/chat/turn/{conversationId}",
+        "/api/chat/proposals",
+        "/api/chat/proposals/decisions",
+        "/api/chat/proposals/{id}/confirm",
+        "/api/chat/proposals/{id}/reject",
     }
     sleeper.say("wait")
     conductor.ready(sleeper.scripted.url)

@@ -169,7 +169,8 @@ def first_exchange(door: FrontDoor, scripted_gateway: ScriptedGateway) -> tuple[
     scripted_gateway.queue(text_reply("Green or black."))
     conversation = door.conversation()
     door.chat(conversation, "Which tea do I   have\nat home, and how much of it is left? Count it.")
-    (sent,) = door.parts.jobs.take(10)  # type: ignore[attr-defined]
+    taken = door.parts.jobs.take(10)  # type: ignore[attr-defined]
+    (sent,) = [one for one in taken if Job.model_validate_json(one.body).kind != "notices"]
     assert Job.model_validate_json(sent.body).kind == "title"
     return conversation, sent.body
 

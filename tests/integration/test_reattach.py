@@ -137,7 +137,7 @@ def long_winded(world: World) -> Process:
     """A process whose turn tells more than the log keeps, in several batches."""
     process, script = world.process(), list[ScriptItem]()
     for part in range(PARTS):
-        script += [*("x" * 1_000), Until(process, lambda part=part: process.store.passed["flush"] > part)]  # type: ignore[misc]
+        script += [*("x" * 1_000), Until(process, lambda part=part: process.store.passed["flush"] > 2 * part + 1)]  # type: ignore[misc]
     process.gateway.script([*script, *says("x")])
     return process
 

@@ -28,11 +28,13 @@ from deckhand.edge.chat import ChatRoutes
 from deckhand.edge.direct import DirectChat
 from deckhand.edge.live import EventLoopThread
 from deckhand.edge.operation_routes import routes
+from deckhand.edge.proposals import ProposalRoutes
 from deckhand.edge.public import public_routes
 from deckhand.edge.rate import RateLimit
 from deckhand.edge.request import Request
 from deckhand.edge.secrets import resolve
 from deckhand.edge.telemetry import Telemetry
+from deckhand.edge.turn_answer import TurnAnswers
 from deckhand.operations.caller import Caller
 from deckhand.operations.catalog import CARD_FAMILIES, CONVERSATION_FAMILIES, IDENTITY_FAMILIES, REGISTRY
 from deckhand.operations.permission import offered
@@ -50,6 +52,7 @@ from deckhand.storage.sessions import Sessions
 from deckhand.storage.tokens import Tokens
 from deckhand.turns.chat import Chats, ChatSettings
 from deckhand.turns.context import Pace, TurnContext
+from deckhand.turns.decision import Decisions
 from deckhand.turns.metering import Metering
 from deckhand.turns.waking import Waking
 
@@ -147,6 +150,7 @@ class Parts:
                 cache=settings.chat_prompt_cache,
                 window_chars=settings.chat_window_chars,
                 profile=settings.chat_prompt_profile,
+                proposal_s=settings.chat_proposal_ttl_ms / 1000,
                 budget=Budget(
                     steps=settings.chat_max_turns,
                     idle_s=settings.chat_iter_timeout_ms / 1000 or None,
@@ -154,9 +158,10 @@ class Parts:
                 ),
             ),
             caller_for=lambda principal: self.caller(principal, "direct" if principal.kind == "service" else "chat"),
-            toolbox_for=lambda caller: OperationTools(
-                offered(caller, REGISTRY.tools(settings.chat_prompt_profile)), caller
+            toolbox_for=lambda caller, gate: OperationTools(
+                offered(caller, REGISTRY.tools(settings.chat_prompt_profile)), caller, gate
             ),
+            decisions=self.decisions,
             watcher=Telemetry(debug=settings.health_debug),
             monotonic=time.monotonic,
             metering=self.metering,
@@ -219,6 +224,10 @@ class Parts:
         )
 
     @cached_property
+    def decisions(self) -> Decisions:
+        return Decisions(self.turns, self.caller)
+
+    @cached_property
     def policy(self) -> Engine:
         def find(tenant: str) -> PolicyDocument | None:
             return Policies(self.store, tenant).current()
@@ -266,6 +275,7 @@ class Parts:
             "demo": settings.deckhand_demo,
         }
         thread = EventLoopThread()
+        answers = TurnAnswers(self.turns, thread)
         direct = DirectChat(
             context=self.turns,
             chats=self.chats,
@@ -278,12 +288,20 @@ class Parts:
         chat = ChatRoutes(
             context=self.turns,
             chats=self.chats,
-            thread=thread,
+            answers=answers,
             direct=direct,
             authenticate=self._chatting,
+            operator=self.operator,
             status=status,
         )
-        return App(chat.routes())
+        proposals = ProposalRoutes(
+            context=self.turns,
+            chats=self.chats,
+            decisions=self.decisions,
+            answers=answers,
+            authenticate=self._chatting,
+        )
+        return App([*chat.routes(), *proposals.routes()])
 
     def _chatting(self, request: Request) -> Principal:
         """Who asks, where they may chat. Raises `NotAllowed` and what `authenticate` raises."""

@@ -56,6 +56,7 @@ class Settings(BaseModel):
     chat_window_chars: int = Field(default=24_000, ge=1)
     health_debug: bool = False
     agent_api_token: SecretStr | None = None
+    chat_proposal_ttl_ms: int = Field(default=900_000, ge=1_000)
     confirm_writes: Literal["all", "destructive", "none"] = "destructive"
 
     chat_api_token: SecretStr | None = None

@@ -4,7 +4,7 @@ An async generator of what happens. It knows neither storage nor HTTP; whoever d
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,12 +31,22 @@ from deckhand.domain.conversation import Call, Exchange
 from deckhand.domain.errors import ContextFull, DeckhandError, GatewayError, GatewayFailed
 from deckhand.domain.events import Event, reset, thinking, token, tool_status
 from deckhand.domain.json_text import dumps
+from deckhand.domain.proposal import Proposal
 
 MAX_CUT_CALLS = 2
 MAX_SAME_FAILURES = 3
 NORMAL_ENDS = {"stop", "tool_calls", "function_call", "end_turn", "eos"}
 
-LoopItem = Event | Exchange | Step | Outcome
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A step whose exchange cannot be closed: some of its calls wait for a person."""
+
+    exchange: Exchange
+    proposals: tuple[Proposal, ...]
+
+
+LoopItem = Event | Exchange | Waiting | Step | Outcome
 
 
 class StopFlag:
@@ -58,7 +68,8 @@ class StopFlag:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything a run needs. `shorter` gives a shorter history once, when the gateway says that the context is
-    full; None where nothing is asked twice.
+    full; None where nothing is asked twice. `first_step` is how many steps have run on the same anchor,
+    `changes` what was done to cards since the turn before.
     """
 
     system: list[dict[str, Any]]
@@ -66,6 +77,8 @@ class Plan:
     shorter: Callable[[], list[dict[str, Any]]] | None
     turn_id: str = ""
     anchor: int = 0
+    first_step: int = 0
+    changes: Mapping[str, str] = field(default_factory=dict)
     voice: bool = False
     cache: bool = True
 
@@ -103,7 +116,7 @@ class Loop:
     ) -> None:
         self._gateway, self._toolbox, self._budget, self._plan = gateway, toolbox, budget, plan
         self._stop, self._clock, self._began = stop, clock, clock()
-        self._at = _Progress(messages=list(plan.history))
+        self._at = _Progress(messages=list(plan.history), changes=dict(plan.changes))
 
     async def run(self) -> AsyncIterator[LoopItem]:
         """Yields events, steps and exchanges as they happen and, last, exactly one `Outcome`."""
@@ -225,11 +238,15 @@ class Loop:
             self._at.preamble = answer.text
         self._at.shown = ""
         exchange = self._exchange(answer)
-        if any(self._toolbox.note(call).mutates for call in answer.calls):
+        held = await self._hold(answer.calls)
+        if any(self._toolbox.note(call).mutates and call.id not in held for call in answer.calls):
             # Stored before it runs, so that a killed process cannot hide that it may have run.
             yield exchange
         results: list[ToolResult] = []
         for group in self._groups(answer.calls):
+            if group[0].id in held:
+                results.append(held[group[0].id])
+                continue
             if self._stop.is_set():
                 results += [ToolResult(_error("stopped", wording.NOT_RUN_STOPPED), failed=True) for _ in group]
                 continue
@@ -239,9 +256,25 @@ class Loop:
                 yield tool_status(call.name, note.card, note.label)
             results += await asyncio.gather(*(self._toolbox.run(call) for call in group))
         self._remember_changes(results)
+        proposals = tuple(result.proposal for result in results if result.proposal is not None)
+        if proposals:
+            yield Waiting(_with_results(exchange, results), proposals)
+            yield self._outcome(status="awaiting_confirmation", text=self._at.preamble, proposals=proposals)
+            return
         yield self._close(exchange, results)
         if self._keeps_failing(answer.calls, results):
             yield self._capped("early", self._at.preamble)
+
+    async def _hold(self, calls: tuple[ToolCall, ...]) -> dict[str, ToolResult]:
+        """What stands in the place of calls that may not run now, by call id."""
+        held: dict[str, ToolResult] = {}
+        for call in calls:
+            if self._stop.is_set() or not self._toolbox.note(call).mutates:
+                continue
+            behind = any(result.proposal is not None for result in held.values())
+            if (result := await self._toolbox.hold(call, behind=behind)) is not None:
+                held[call.id] = result
+        return held
 
     def _groups(self, calls: tuple[ToolCall, ...]) -> list[list[ToolCall]]:
         """Neighbouring reads run side by side; whatever changes something runs alone, in its place."""
@@ -264,18 +297,14 @@ class Loop:
         return Exchange(
             anchor=self._plan.anchor,
             turn_id=self._plan.turn_id,
-            step=self._at.step,
+            step=self._plan.first_step + self._at.step,
             text=answer.text,
             calls=calls,
             extra=dict(answer.extra) or None,
         )
 
     def _close(self, exchange: Exchange, results: list[ToolResult]) -> Exchange:
-        calls = [
-            call.model_copy(update={"result": result.content})
-            for call, result in zip(exchange.calls, results, strict=True)
-        ]
-        closed = exchange.model_copy(update={"calls": calls})
+        closed = _with_results(exchange, results)
         self._at.messages += exchange_messages(closed)
         return closed
 
@@ -338,6 +367,16 @@ class Loop:
 
 
 _PUBLIC = {"gateway_failed", "gateway_unreadable", "gateway_timeout", "allowance_used_up", "context_full"}
+
+
+def _with_results(exchange: Exchange, results: list[ToolResult]) -> Exchange:
+    calls = [
+        call.model_copy(
+            update={"result": result.content} if result.proposal is None else {"proposal": result.proposal.ref}
+        )
+        for call, result in zip(exchange.calls, results, strict=True)
+    ]
+    return exchange.model_copy(update={"calls": calls})
 
 
 def _sum(total: Usage | None, step: Usage | None) -> Usage | None:

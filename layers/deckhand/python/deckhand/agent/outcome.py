@@ -7,6 +7,7 @@ from typing import Literal
 from deckhand.agent.chat import Answer, Usage
 from deckhand.agent.wording import CappedBy, capped
 from deckhand.domain.errors import DeckhandError
+from deckhand.domain.proposal import Proposal
 
 
 class Stopped(Exception):
@@ -48,10 +49,10 @@ class StepTimes:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`text` is the model's text (a voice turn's raw envelope), without the capped suffix. For `failed` and
-    `stopped` it is the partial text.
+    `stopped` it is the partial text, for `awaiting_confirmation` what was said before the calls that wait.
     """
 
-    status: Literal["done", "stopped", "failed"]
+    status: Literal["done", "stopped", "failed", "awaiting_confirmation"]
     text: str
     error: DeckhandError | None = None
     capped_by: CappedBy | None = None
@@ -62,6 +63,7 @@ class Outcome:
     steps: int = 0
     changes: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
     def shown(self, display: str | None = None) -> str:
         """What the person reads: the display text, and how to go on when it was capped."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from deckhand.agent.chat import ToolCall
+from deckhand.domain.proposal import Proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,13 @@ class ToolNote:
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """`content` is a bounded JSON string for the model; a failure is a result too. `changes` are `{id, change}` for
-    the reply's `cards`.
+    the reply's `cards`. With a `proposal` there is no result yet: the call waits for a person.
     """
 
     content: str
     failed: bool = False
     changes: tuple[Mapping[str, str], ...] = field(default=())
+    proposal: Proposal | None = None
 
 
 class Toolbox(Protocol):
@@ -33,6 +35,12 @@ class Toolbox(Protocol):
         ...
 
     def note(self, call: ToolCall) -> ToolNote: ...
+
+    async def hold(self, call: ToolCall, *, behind: bool) -> ToolResult | None:
+        """What stands in the place of running a call that changes something; None when it may run. `behind`: an
+        earlier call of the step waits, so nothing may change before that one is decided.
+        """
+        ...
 
     async def run(self, call: ToolCall) -> ToolResult:
         """Never raises for what a model can do wrong: unknown names and bad arguments are failed results."""

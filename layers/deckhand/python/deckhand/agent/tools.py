@@ -3,33 +3,52 @@
 import asyncio
 import difflib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from deckhand.agent import wording
 from deckhand.agent.chat import ToolCall
+from deckhand.agent.gate import ARGUMENT, SCHEMA, Gate
 from deckhand.agent.toolbox import ToolNote, ToolResult
-from deckhand.domain.errors import DeckhandError, InvalidJson, NotAllowed
+from deckhand.domain.errors import DeckhandError, InvalidJson
 from deckhand.domain.json_text import dumps, loads
 from deckhand.operations.caller import Caller
-from deckhand.operations.permission import permission
+from deckhand.operations.execution import perform
+from deckhand.operations.permission import card_of, may_need_confirmation, permission
 from deckhand.operations.registry import Operation
 from deckhand.operations.schema import http_only, tool_schema
 
 MAX_RESULT_CHARS = 48_000
+MAX_PROPOSED_BYTES = 300_000
+"""A proposal with its arguments is one item."""
 
 logger = logging.getLogger(__name__)
 
 
-class OperationTools:
-    """A toolbox over operations. Blocking operations run in threads."""
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A call that can be used: its arguments as sent and as validated, and the yes that it claims to have."""
 
-    def __init__(self, operations: Sequence[Operation], caller: Caller) -> None:
+    operation: Operation
+    arguments: Mapping[str, Any]
+    given: BaseModel
+    confirmation: str | None
+
+
+class OperationTools:
+    """A toolbox over operations. Blocking operations run in threads. Without a `gate` nobody can be asked, so what
+    needs a yes is refused.
+    """
+
+    def __init__(self, operations: Sequence[Operation], caller: Caller, gate: Gate | None = None) -> None:
         self._operations = {operation.name: operation for operation in operations}
-        self._caller = caller
+        self._caller, self._gate = caller, gate
+        self._agreed: set[str] = set()
 
     def definitions(self) -> list[dict[str, Any]]:
         return self._definitions
@@ -43,11 +62,17 @@ class OperationTools:
                 "function": {
                     "name": operation.name,
                     "description": operation.description,
-                    "parameters": tool_schema(operation.input),
+                    "parameters": self._parameters(operation),
                 },
             }
             for operation in self._operations.values()
         ]
+
+    def _parameters(self, operation: Operation) -> dict[str, Any]:
+        schema = tool_schema(operation.input)
+        if self._gate is not None and may_need_confirmation(self._caller, operation):
+            schema["properties"] = {**schema["properties"], ARGUMENT: SCHEMA}
+        return schema
 
     def note(self, call: ToolCall) -> ToolNote:
         operation = self._operations.get(call.name)
@@ -58,39 +83,104 @@ class OperationTools:
             return ToolNote(operation.mutates, _card(operation, _arguments(operation, call)), operation.label)
         return ToolNote(operation.mutates, None, operation.label)
 
+    async def hold(self, call: ToolCall, *, behind: bool) -> ToolResult | None:
+        wanted = self._wanted(call)
+        if isinstance(wanted, ToolResult):
+            # Running it tells what is wrong with it.
+            return None
+        return await asyncio.to_thread(lambda: told(call.name, lambda: self._held(call, wanted, behind=behind)))
+
+    def _held(self, call: ToolCall, wanted: _Wanted, *, behind: bool) -> ToolResult | None:
+        operation = wanted.operation
+        decision = permission(self._caller, operation, wanted.given)
+        if decision.verdict == "deny" or not operation.mutates:
+            return None
+        if behind and (decision.verdict == "allow" or wanted.confirmation):
+            return failure("not_run", wording.NOT_RUN_BEHIND)
+        if decision.verdict == "allow":
+            return None
+        if self._gate is None:
+            return failure("needs_confirmation", wording.NOBODY_TO_ASK)
+        arguments = dumps(dict(wanted.arguments))
+        if wanted.confirmation is not None:
+            return self._gate.spend(wanted.confirmation, operation, arguments)
+        card = card_of(operation, wanted.given)
+        if self._gate.granted(operation, card):
+            self._agreed.add(call.id)
+            return None
+        if len(arguments.encode()) > MAX_PROPOSED_BYTES:
+            return failure("too_large", wording.TOO_LARGE_TO_PROPOSE)
+        proposal = self._gate.propose(
+            operation,
+            call_id=call.id,
+            arguments=arguments,
+            card=card,
+            destructive=operation.destructive
+            or (operation.destroys is not None and operation.destroys(self._caller, wanted.given)),
+        )
+        return ToolResult("", proposal=proposal)
+
     async def run(self, call: ToolCall) -> ToolResult:
+        wanted = self._wanted(call)
+        if isinstance(wanted, ToolResult):
+            return wanted
+        caller = replace(
+            self._caller,
+            confirmed=call.id in self._agreed,
+            origin=self._caller.origin.model_copy(update={"call_id": call.id}),
+        )
+        return await asyncio.to_thread(
+            lambda: carried_out(wanted.operation, lambda: perform(caller, wanted.operation, wanted.given), wanted.given)
+        )
+
+    def _wanted(self, call: ToolCall) -> _Wanted | ToolResult:
         operation = self._operations.get(call.name)
         if operation is None:
-            return _failed("unknown_tool", self._unknown(call.name))
+            return failure("unknown_tool", self._unknown(call.name))
         try:
             arguments = _arguments(operation, call)
-            given = operation.input.model_validate(arguments)
+            confirmation = None
+            if ARGUMENT in arguments and ARGUMENT not in operation.input.model_fields:
+                confirmation = str(arguments.pop(ARGUMENT) or "") or None
+            return _Wanted(operation, arguments, operation.input.model_validate(arguments), confirmation)
         except InvalidJson as unreadable:
-            return _failed("invalid_arguments", f"The arguments cannot be used: {unreadable} Send the call again.")
+            return failure("invalid_arguments", f"The arguments cannot be used: {unreadable} Send the call again.")
         except ValidationError as invalid:
-            return _failed("invalid_arguments", _faults(invalid))
-        try:
-            result = await asyncio.to_thread(self._permitted, operation, given)
-        except DeckhandError as error:
-            return ToolResult(bounded(dumps(error.as_body())), failed=True)
-        except Exception:
-            # A fault of one tool is told to the model and ends no turn.
-            logger.exception("tool failed", extra={"tool": call.name})
-            return ToolResult(dumps(DeckhandError().as_body()), failed=True)
-        card = _card(operation, arguments)
-        changes = ({"id": card, "change": operation.change},) if card and operation.change else ()
-        return ToolResult(bounded(dumps(result)), changes=changes)
-
-    def _permitted(self, operation: Operation, given: Any) -> Any:
-        """Through the operation's own policy, as over HTTP. Raises `NotAllowed` and what the operation raises."""
-        if permission(self._caller, operation, given).verdict == "deny":
-            raise NotAllowed()
-        return operation.run(self._caller, given)
+            return failure("invalid_arguments", faults(invalid))
 
     def _unknown(self, name: str) -> str:
         close = difflib.get_close_matches(name, self._operations, n=3, cutoff=0.5)
         known = close or list(self._operations)
         return f"There is no tool {name!r}. {'Close matches' if close else 'The tools are'}: {', '.join(known)}."
+
+
+def carried_out(operation: Operation, act: Callable[[], Any], given: BaseModel) -> ToolResult:
+    """What the model is told of an operation that ran, or failed."""
+
+    def run() -> ToolResult:
+        result = act()
+        card = card_of(operation, given)
+        changes = ({"id": card, "change": operation.change},) if card and operation.change else ()
+        return ToolResult(bounded(dumps(result)), changes=changes)
+
+    found = told(operation.name, run)
+    assert found is not None  # noqa: S101 - narrows the type
+    return found
+
+
+def told(tool: str, act: Callable[[], ToolResult | None]) -> ToolResult | None:
+    """What `act` gives; a failure as a result. A fault of one tool is told to the model and ends no turn."""
+    try:
+        return act()
+    except DeckhandError as error:
+        return ToolResult(bounded(dumps(error.as_body())), failed=True)
+    except Exception:
+        logger.exception("tool failed", extra={"tool": tool})
+        return ToolResult(dumps(DeckhandError().as_body()), failed=True)
+
+
+def failure(code: str, sentence: str) -> ToolResult:
+    return ToolResult(bounded(dumps({"error": sentence, "code": code})), failed=True)
 
 
 def bounded(text: str, limit: int = MAX_RESULT_CHARS) -> str:
@@ -163,14 +253,10 @@ def _card(operation: Operation, arguments: Mapping[str, Any]) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _faults(invalid: ValidationError) -> str:
+def faults(invalid: ValidationError) -> str:
     """One line a field."""
     lines = [
         f"{'.'.join(str(part) for part in e['loc']) or 'arguments'}: {e['msg']}"
         for e in invalid.errors(include_url=False, include_input=False, include_context=False)
     ]
     return "\n".join(lines)
-
-
-def _failed(code: str, sentence: str) -> ToolResult:
-    return ToolResult(bounded(dumps({"error": sentence, "code": code})), failed=True)

@@ -18,6 +18,29 @@ EMPTY = "No answer came back this time. Please say it in other words."
 FILTERED = "The AI service’s content filter stopped this answer."
 CUT_CALL = "This call was cut off because the answer grew too long, so it was not run. Send it again in smaller parts."
 NOT_RUN_STOPPED = "This call was not run: the person stopped the turn."
+NOT_RUN_BEHIND = (
+    "This call was not run: an earlier call of the same step waits for the person's yes. Call it again once that is "
+    "decided."
+)
+NOBODY_TO_ASK = "This needs a person's yes, and nobody can be asked here. It was not done."
+TOO_LARGE_TO_PROPOSE = "This is too large to be shown to the person for a yes. Do it in smaller parts."
+AWAITING = "This needs your yes before it is done."
+WAITING = (
+    "Not decided yet, and not done. The person was shown this call. If they agree in their next message, call the same "
+    "tool with exactly the same arguments and this confirmationId; otherwise leave it."
+)
+EXPIRED = "The person did not decide in time. It was not done."
+REJECTED = "The person said no. It was not done. Do not ask for the same again unless they want it."
+EFFECT_KNOWN = "It was done; what it answered was lost with its process."
+UNKNOWN_CONFIRMATION = (
+    "There is no such confirmation. Call the tool without confirmationId; the person will be asked again."
+)
+OTHER_CONFIRMATION = (
+    "This confirmation is for another call: the person agreed to exactly what they were shown. Call the tool without "
+    "confirmationId; they will be asked again."
+)
+TOO_EARLY = "The person has not answered yet. Wait for their next message."
+DECIDED = "[The person has decided on what was waiting: {decisions}. Go on from there.]"
 UNKNOWN_OUTCOME = (
     "The process ended during this call. Whether it took effect is not known; read before you write again."
 )

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from deckhand.domain.job import Actor
 from deckhand.domain.model import Model
+from deckhand.domain.proposal import Ref
 
 MAX_CONVERSATIONS = 100
 MAX_MESSAGES = 200
@@ -39,13 +40,15 @@ class Message(Model):
 
 
 class Call(Model):
-    """A tool call and its result; `result` is None while it runs, and stays so when its process died."""
+    """A tool call and its result; `result` is None while it runs or waits, and stays so when its process died."""
 
     id: str
     name: str
     arguments: str
     extra: dict[str, Any] | None = None
     result: str | None = None
+    proposal: Ref | None = None
+    """It waits, or waited, for a person's yes."""
 
 
 class Exchange(Model):

@@ -6,14 +6,15 @@
     │   ├── InvalidManifest (InvalidManifestId, InvalidManifestField), RowTooLarge
     │   ├── BadPath, NoMatch, Ambiguous, WrongType, InvalidData, InvalidOrder, UnknownKey, ProtectedField,
     │   │   UnknownZone, InvalidSubscription
-    ├── NotAllowed                Unauthenticated, NotConfigured, OriginNotAllowed, SignInFailed,
+    ├── NotAllowed                Unauthenticated, NotConfigured, OriginNotAllowed, SignInFailed, AgentSwitchedOff,
     │                             NotWriteable, OutsideDateWindow, ReportNotVerified
     ├── NotFound                  MethodNotAllowed, UnknownConversation, UnknownManifest,
-    │                             UnknownRow, UnknownDocument, UnknownNotification, UnknownToken, NoTurnRunning,
-    │                             UnknownUser, UnknownCredential, UnknownSubscription
+    │                             UnknownRow, UnknownDocument, UnknownNotification, UnknownToken, UnknownProposal,
+    │                             UnknownGrant, UnknownUser, UnknownCredential, UnknownSubscription, NoTurnRunning
     ├── Conflict                  TurnRunning, ChatInFlight, TooManyChats, IdempotencyMismatch,
-    │                             DuplicateId, StaleVersion, NotAList,
-    │                             OrderMismatch, TooManyTokens, LastOwner, TooManyCredentials, WouldLockOut
+    │                             DuplicateId, StaleVersion, NotAList, OrderMismatch, TooManyTokens, TooManyGrants,
+    │                             LastOwner, TooManyCredentials, WouldLockOut, AlreadyDecided, AlreadyApplied,
+    │                             ProposalExpired
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp (DailyAllowanceUsedUp), ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
@@ -196,6 +197,11 @@ class SignInFailed(NotAllowed):
     sentence = "This did not work. Try again, or with another passkey."
 
 
+class AgentSwitchedOff(NotAllowed):
+    code = "agent_switched_off"
+    sentence = "The assistant is switched off here. Everything else keeps working."
+
+
 class NotFound(DeckhandError):
     code = "not_found"
     sentence = "There is nothing here."
@@ -249,6 +255,16 @@ class UnknownCredential(NotFound):
 class UnknownSubscription(NotFound):
     code = "unknown_subscription"
     sentence = "This device is not subscribed."
+
+
+class UnknownProposal(NotFound):
+    code = "unknown_proposal"
+    sentence = "There is no such proposal, or it is not yours."
+
+
+class UnknownGrant(NotFound):
+    code = "unknown_grant"
+    sentence = "There is no such standing yes."
 
 
 class NoTurnRunning(NotFound):
@@ -320,6 +336,30 @@ class LastOwner(Conflict):
 class TooManyCredentials(Conflict):
     code = "too_many_credentials"
     sentence = "A user has at most 20 passkeys. Remove one first."
+
+
+class TooManyGrants(Conflict):
+    code = "too_many_grants"
+    sentence = "There are 100 standing yeses already. Revoke some first."
+
+
+class AlreadyDecided(Conflict):
+    """`outcome` is what became of it."""
+
+    code = "already_decided"
+    sentence = "This was decided before."
+
+
+class ProposalExpired(Conflict):
+    code = "expired"
+    sentence = "This was not decided in time. Ask again to get a new proposal."
+
+
+class AlreadyApplied(Conflict):
+    """The operation was done before, by a process that did not come to say so, or may not be done any more."""
+
+    code = "already_applied"
+    sentence = "This was done before."
 
 
 class NotAList(Conflict):

@@ -26,14 +26,26 @@ class Actor(Model):
         return Principal(**dict(self))
 
 
+class Notice(Model):
+    """Something that happened, without content."""
+
+    name: Literal["chat.conversation-created", "chat.message-created", "chat.proposal-opened", "chat.proposal-decided"]
+    conversation: str
+    message: str | None = None
+    author: str | None = None
+    proposal: str | None = None
+    outcome: str | None = None
+
+
 class Job(Model):
     """`title`: make a title for the conversation. `queued_turn`: answer the messages that queued in it. `drop_rows`:
     remove a generation of a card's rows that nobody sees any more. `push`: show the actor's user the reminders (each
     `card#item`) whose time `due` was, an instant of UTC; `late` when it is well past. `fire` names that push: it is the
-    same whenever the job comes again, and no two pushes share it. All may be done twice without harm.
+    same whenever the job comes again, and no two pushes share it. `notices`: what
+    happened in a conversation. All may be done twice without harm.
     """
 
-    kind: Literal["title", "queued_turn", "drop_rows", "push"]
+    kind: Literal["title", "queued_turn", "drop_rows", "push", "notices"]
     actor: Actor
     conversation: str = ""
     card: str = ""
@@ -42,3 +54,4 @@ class Job(Model):
     reminders: tuple[str, ...] = ()
     late: bool = False
     fire: str = ""
+    notices: tuple[Notice, ...] = ()

@@ -38,6 +38,8 @@ class Head(Model):
     stop: bool = False
     steps: int = 1
     phase: str = "thinking"
+    answers: str | None = None
+    """The turn whose decided calls this one goes on from."""
     status: Status | None = None
     finished_at: float | None = None
 
@@ -73,7 +75,14 @@ class Head(Model):
 
 
 def next_head(
-    previous: Head | None, *, turn_id: str, principal: str, anchor: int, now: float, generation: str | None = None
+    previous: Head | None,
+    *,
+    turn_id: str,
+    principal: str,
+    anchor: int,
+    now: float,
+    generation: str | None = None,
+    answers: str | None = None,
 ) -> Head:
     """The head of a new turn. The caller made sure that the previous one has ended."""
     last = previous.last_event_id if previous else 0
@@ -87,4 +96,5 @@ def next_head(
         last_event_id=last,
         anchor=anchor,
         generation=generation,
+        answers=answers,
     )

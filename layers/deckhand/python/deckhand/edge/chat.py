@@ -1,30 +1,31 @@
 """The chat routes: start a turn, reattach, stop, status."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from deckhand.domain.errors import ChatNotConfigured, TurnLost
-from deckhand.domain.events import Event
+from deckhand.domain.errors import ChatNotConfigured, NoTurnRunning, Unauthenticated, UnknownConversation
 from deckhand.domain.principal import Principal
 from deckhand.domain.times import iso
-from deckhand.edge.answer import json_answer, no_content, stream_answer
+from deckhand.domain.turn import Head
+from deckhand.edge.answer import json_answer, no_content
 from deckhand.edge.app import Route
 from deckhand.edge.chat_request import ChatRequest, PageContext, read_chat_request
 from deckhand.edge.direct import DirectChat
-from deckhand.edge.errors import status_of
-from deckhand.edge.live import EventLoopThread, Live, Publish, Told
 from deckhand.edge.request import Request
+from deckhand.edge.turn_answer import TurnAnswers, time_left
 from deckhand.storage.conversations import Owner
+from deckhand.storage.turns import Running
 from deckhand.turns.chat import Chats, TurnWish
 from deckhand.turns.context import TurnContext
 from deckhand.turns.idempotency import Claimed, claim
-from deckhand.turns.replay import Attachment, attach, replay
+from deckhand.turns.replay import attach
 from deckhand.turns.start import NewTurn, owner_of
 from deckhand.turns.stop import stop_turn
 from deckhand.turns.sweep import running_turns
 
-# Kept for the finish when the platform ends the process.
-FINISH_MARGIN_S = 10.0
+OPERATORS = ("owner", "operator")
+"""Who may see that turns run, and stop them, whoever's they are."""
 
 
 class ChatRoutes:
@@ -35,33 +36,35 @@ class ChatRoutes:
         *,
         context: TurnContext,
         chats: Chats | None,
-        thread: EventLoopThread,
+        answers: TurnAnswers,
         authenticate: Callable[[Request], Principal],
+        operator: Callable[[Request], Principal],
         direct: DirectChat,
         status: Mapping[str, Any],
     ) -> None:
-        self._context, self._chats, self._thread = context, chats, thread
-        self._authenticate, self._direct, self._status = authenticate, direct, status
+        self._context, self._chats, self._answers = context, chats, answers
+        self._authenticate, self._operator, self._direct, self._status = authenticate, operator, direct, status
 
     def routes(self) -> list[Route]:
         return [
             Route("POST", "/api/chat", self._post),
             Route("GET", "/api/chat/status", self._get_status),
             Route("GET", "/api/chat/turns", self._running),
+            Route("DELETE", "/api/chat/turns", self._stop_all),
             Route("GET", "/api/chat/turn/{conversationId}", self._reattach),
             Route("DELETE", "/api/chat/turn/{conversationId}", self._stop),
         ]
 
     def _post(self, request: Request, _: Mapping[str, str], context: Any) -> Any:
         if self._direct.wanted(request):
-            left = _time_left(context)
+            left = time_left(context)
             return self._direct.answer(request, lambda text: TurnWish(messages=[("user", text)], time_left=left))
         principal = self._authenticate(request)
         wanted = read_chat_request(request)
         wish = _wish(wanted, context)
         if wanted.conversation is None:
             run = self._configured().client_transcript(principal, wish)
-            return self._answer(Live(self._thread, run), wanted, turn_id=None)
+            return self._answers.of_run(run, stream=wanted.stream, turn_id=None)
         self._context.conversations.find(owner_of(principal), wanted.conversation)
         chats, key = self._configured(), request.headers.get("idempotency-key")
         new = NewTurn(
@@ -73,34 +76,21 @@ class ChatRoutes:
         )
         started = chats.start(new, wish, on_busy=wanted.on_busy)
         if isinstance(started, Claimed):
-            return self._join(owner_of(principal), started, wanted)
+            return self._answers.of_known(owner_of(principal), started, stream=wanted.stream)
         turn, run = started
-        return self._answer(Live(self._thread, run), wanted, turn_id=turn.id)
-
-    def _join(self, owner: Owner, known: Claimed, wanted: ChatRequest) -> Any:
-        """The answer of a turn that was started before, from its start, or what was said of a queued message."""
-        if known.turn_id is None:
-            queued = {"queued": True, "conversationId": known.conversation, "messageId": known.message_id}
-            return json_answer(202, queued)
-        attachment = Attachment(owner, known.conversation, known.turn_id, known.first_event_id, after=0)
-        live = Live(self._thread, lambda publish: _tell(self._context, attachment, publish))
-        return self._answer(live, wanted, turn_id=known.turn_id)
+        return self._answers.of_run(run, stream=wanted.stream, turn_id=turn.id)
 
     def _configured(self) -> Chats:
         if self._chats is None:
             raise ChatNotConfigured()
         return self._chats
 
-    def _answer(self, live: Live, wanted: ChatRequest, *, turn_id: str | None) -> Any:
-        return stream_answer(live) if wanted.stream else buffered(live.events(), turn_id)
-
     def _get_status(self, request: Request, *_: Any) -> Any:
         self._authenticate(request)
         return json_answer(200, self._status)
 
     def _running(self, request: Request, *_: Any) -> Any:
-        principal = self._authenticate(request)
-        found = running_turns(self._context, principal.tenant, None if principal.role == "owner" else principal.user)
+        found = self._reach(self._operator_or_caller(request))
         turns = [
             {
                 "conversationId": entry.conversation,
@@ -120,32 +110,37 @@ class ChatRoutes:
         attachment = attach(self._context, principal, parts["conversationId"], after)
         if attachment is None:
             return no_content()
-        return stream_answer(Live(self._thread, lambda publish: _tell(self._context, attachment, publish)))
+        return self._answers.of_attachment(attachment)
+
+    def _stop_all(self, request: Request, *_: Any) -> Any:
+        """The caller's own; an operator's stops all."""
+        stopped = []
+        principal = self._operator_or_caller(request)
+        for entry, head in self._reach(principal):
+            with suppress(NoTurnRunning, UnknownConversation):
+                owner = Owner(principal.tenant, entry.user)
+                stopped.append(stop_turn(self._context, owner, entry.conversation, head.turn_id))
+        return json_answer(200, {"ok": True, "turnIds": stopped})
+
+    def _reach(self, principal: Principal) -> list[tuple[Running, Head]]:
+        """The running turns that a caller may see and stop, though not read: an operator's are all."""
+        everybody = principal.role in OPERATORS and principal.operations is None
+        return running_turns(self._context, principal.tenant, None if everybody else principal.user)
+
+    def _operator_or_caller(self, request: Request) -> Principal:
+        try:
+            return self._operator(request)
+        except Unauthenticated:
+            return self._authenticate(request)
 
     def _stop(self, request: Request, parts: Mapping[str, str], _: Any) -> Any:
-        principal = self._authenticate(request)
-        turn_id = stop_turn(
-            self._context, owner_of(principal), parts["conversationId"], request.query.get("turnId") or None
+        principal = self._operator_or_caller(request)
+        conversation, turn_id = parts["conversationId"], request.query.get("turnId") or None
+        owner = next(
+            (Owner(principal.tenant, e.user) for e, _ in self._reach(principal) if e.conversation == conversation),
+            owner_of(principal),
         )
-        return json_answer(200, {"ok": True, "turnId": turn_id})
-
-
-async def _tell(context: TurnContext, attachment: Attachment, publish: Publish) -> None:
-    async for numbered in replay(context, attachment):
-        publish(numbered.id, numbered.event)
-
-
-def buffered(told: list[Told], turn_id: str | None) -> Any:
-    """The one JSON answer of a turn: what its closing event says."""
-    closing = next((event for _, event in reversed(told) if event.name in ("reply", "stopped", "error")), None)
-    if closing is None:
-        closing = Event("error", TurnLost().as_body())
-    if closing.name == "stopped":
-        return json_answer(200, {"stopped": True, **({"turnId": turn_id} if turn_id else {})})
-    if closing.name == "error":
-        named = {"turnId": turn_id} if turn_id else {}
-        return json_answer(status_of(closing.data["code"]), {**closing.data, **named})
-    return json_answer(200, closing.data)
+        return json_answer(200, {"ok": True, "turnId": stop_turn(self._context, owner, conversation, turn_id)})
 
 
 def _wish(wanted: ChatRequest, context: Any) -> TurnWish:
@@ -154,14 +149,8 @@ def _wish(wanted: ChatRequest, context: Any) -> TurnWish:
         voice=wanted.voice,
         viewed_card=wanted.viewed_card,
         page=_page(wanted.context),
-        time_left=_time_left(context),
+        time_left=time_left(context),
     )
-
-
-def _time_left(context: Any) -> float | None:
-    """Seconds that the platform gives this process, less what the finish needs."""
-    remaining = getattr(context, "get_remaining_time_in_millis", None)
-    return None if remaining is None else max(1.0, remaining() / 1000 - FINISH_MARGIN_S)
 
 
 def _page(context: PageContext | None) -> str | None:

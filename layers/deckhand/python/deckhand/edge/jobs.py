@@ -66,6 +66,7 @@ class JobWorker:
             "title": self._title,
             "queued_turn": self._queued_turn,
             "drop_rows": self._drop_rows,
+            "notices": self._notices,
         }
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> Any:
@@ -106,6 +107,11 @@ class JobWorker:
                 # Without it the next try is only later.
                 self._context.jobs.delay(record.receipt_handle, wait)
             raise
+
+    def _notices(self, job: Job, _: float | None) -> None:
+        """Until somebody subscribes, the log is where they are told."""
+        for notice in job.notices:
+            logger.info(notice.name, **notice.model_dump(exclude={"name"}, exclude_none=True), actor=job.actor.id)
 
     def _title(self, job: Job, _: float | None) -> None:
         if self._gateway is not None:

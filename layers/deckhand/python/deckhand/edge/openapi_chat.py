@@ -47,6 +47,43 @@ _DIRECT = {
 }
 _CONVERSATION = {"name": "conversationId", "in": "path", "required": True, "schema": {"type": "string"}}
 
+_PROPOSAL = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+_REASON = {"type": "string", "maxLength": 500}
+_DECISIONS = {
+    "decisions": {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 50,
+        "items": {
+            "type": "object",
+            "required": ["id", "decision"],
+            "additionalProperties": False,
+            "properties": {
+                "id": {"type": "string"},
+                "decision": {"enum": ["confirm", "reject"]},
+                "arguments": {"type": "object"},
+                "reason": _REASON,
+            },
+        },
+    },
+    "stream": {"type": "boolean"},
+}
+_DECIDED = {
+    "200": {
+        "description": "The reply of the turn that goes on, its events with `stream`, or what is still to be decided.",
+        "content": {"application/json": {"schema": {"type": "object"}}, **_STREAM},
+    },
+    "409": ERROR,
+    "410": ERROR,
+}
+
+
+def _body(properties: dict[str, Any], required: tuple[str, ...] = ("decisions",)) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    named = {"required": list(required)} if required else {}
+    return {"required": bool(required), "content": {"application/json": {"schema": {**schema, **named}}}}
+
+
 CHAT_PATHS: dict[str, dict[str, Any]] = {
     "/api/chat": {
         "post": _route(
@@ -71,7 +108,39 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
     "/api/chat/status": {
         "get": _route("chat_status", "Whether chat is set up", {"200": object_answer("`{configured, …}`.")})
     },
-    "/api/chat/turns": {"get": _route("list_turns", "List running turns", {"200": object_answer("`{turns: [...]}`.")})},
+    "/api/chat/turns": {
+        "get": _route("list_turns", "List running turns", {"200": object_answer("`{turns: [...]}`.")}),
+        "delete": _route("stop_turns", "Stop all running turns", {"200": object_answer("`{ok, turnIds}`.")}),
+    },
+    "/api/chat/proposals": {
+        "get": _route(
+            "list_proposals",
+            "List what waits for a yes",
+            {"200": object_answer("`{proposals: [...]}`.")},
+            parameters=[{"name": "conversationId", "in": "query", "schema": {"type": "string"}}],
+        )
+    },
+    "/api/chat/proposals/decisions": {
+        "post": _route("decide_proposals", "Decide on several proposals", _DECIDED, requestBody=_body(_DECISIONS))
+    },
+    "/api/chat/proposals/{id}/confirm": {
+        "post": _route(
+            "confirm_proposal",
+            "Confirm a proposal",
+            _DECIDED,
+            parameters=[_PROPOSAL],
+            requestBody=_body({"arguments": {"type": "object"}, "stream": {"type": "boolean"}}, required=()),
+        )
+    },
+    "/api/chat/proposals/{id}/reject": {
+        "post": _route(
+            "reject_proposal",
+            "Reject a proposal",
+            _DECIDED,
+            parameters=[_PROPOSAL],
+            requestBody=_body({"reason": _REASON, "stream": {"type": "boolean"}}, required=()),
+        )
+    },
     "/api/chat/turn/{conversationId}": {
         "get": _route(
             "reattach",

@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from deckhand.domain.errors import AnswerTooLarge, NotAllowed, ValidationFailed
+from deckhand.domain.errors import AnswerTooLarge, ValidationFailed
 from deckhand.domain.json_text import dumps
 from deckhand.domain.principal import Principal
 from deckhand.edge.answer import json_answer, no_content
 from deckhand.edge.app import Route
 from deckhand.edge.request import Request
 from deckhand.operations.caller import Caller
-from deckhand.operations.permission import permission
+from deckhand.operations.execution import perform
 from deckhand.operations.registry import Http, Operation
 from deckhand.operations.schema import http_only
 
@@ -51,10 +51,7 @@ def _endpoint(
     def endpoint(request: Request, parts: Mapping[str, str], _: Any) -> Any:
         principal = authenticate(request)
         given = validated(operation.input, _fields(operation, http, request, parts))
-        acting = caller(principal)
-        if permission(acting, operation, given, confirmed=True).verdict != "allow":
-            raise NotAllowed()
-        return _answer(http, operation.run(acting, given))
+        return _answer(http, perform(caller(principal), operation, given))
 
     return endpoint
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -9,8 +10,9 @@ from zoneinfo import ZoneInfo
 
 from deckhand.domain.access import Policy
 from deckhand.domain.allowance import Allowance
+from deckhand.domain.audit import Origin
 from deckhand.domain.errors import StorageError
-from deckhand.domain.job import Actor, Job
+from deckhand.domain.job import Actor, Job, Notice
 from deckhand.domain.principal import Channel, Principal
 from deckhand.domain.times import local
 from deckhand.push.service import PushService
@@ -22,11 +24,14 @@ from deckhand.storage.queue import JobQueue
 from deckhand.storage.reports import Reports
 from deckhand.storage.turns import Turns
 
+NO_ORIGIN = Origin()
+
 
 @dataclass(frozen=True)
 class Caller:
     """`now` gives epoch seconds; `default_zone` is that of users who have not said theirs; `random` gives that many
-    bytes for secrets; every store is bound to the principal's tenant.
+    bytes for secrets; every store is bound to the principal's tenant. `confirmed`: a person has agreed to this very
+    call. `origin` is the turn it belongs to.
     """
 
     principal: Principal
@@ -41,6 +46,8 @@ class Caller:
     random: Callable[[int], bytes] = os.urandom
     allowance: Allowance = field(default_factory=Allowance)
     push: PushService = field(default_factory=PushService)
+    confirmed: bool = False
+    origin: Origin = NO_ORIGIN
 
     @property
     def owner(self) -> Owner:
@@ -80,8 +87,12 @@ class Caller:
 
     def drop_rows(self, card: str, generation: str) -> None:
         """Behind the request; what a failing queue leaves behind is out of sight, and does no harm but take room."""
-        job = Job(kind="drop_rows", actor=Actor.of(self.principal), card=card, generation=generation)
-        try:
+        self._send(Job(kind="drop_rows", actor=Actor.of(self.principal), card=card, generation=generation))
+
+    def announce(self, notice: Notice) -> None:
+        """Told to whoever listens behind the queue."""
+        self._send(Job(kind="notices", actor=Actor.of(self.principal), notices=(notice,)))
+
+    def _send(self, job: Job) -> None:
+        with suppress(StorageError):
             self.jobs.send(job)
-        except StorageError:
-            return

@@ -14,6 +14,7 @@ from deckhand.domain.conversation import (
     first_words,
 )
 from deckhand.domain.errors import BodyTooLarge, ConditionFailed, NotFound, StorageUnavailable, TurnRunning
+from deckhand.domain.job import Notice
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
@@ -110,6 +111,7 @@ def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any
     if given.fromHistory:
         history.remove(caller.owner, token=caller.new_id())
     make_room(caller.store, caller.owner, keep=header.id, now=caller.now(), new_token=caller.new_id)
+    caller.announce(Notice(name="chat.conversation-created", conversation=header.id))
     return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
 
 

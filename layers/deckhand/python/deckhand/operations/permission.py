@@ -25,6 +25,13 @@ def permission(caller: Caller, operation: Operation, given: Any, *, confirmed: b
     return harsh if operation.destroys(caller, given) else decision
 
 
+def may_need_confirmation(caller: Caller, operation: Operation) -> bool:
+    """Whether calls of it may have to wait for a person's yes."""
+    harsh = operation.destructive or operation.destroys is not None
+    access = replace(_access(caller, operation), destructive=harsh)
+    return operation.mutates and caller.policy.decide(access).verdict == "confirm"
+
+
 def offered(caller: Caller, operations: Iterable[Operation]) -> list[Operation]:
     """Those that the caller might be allowed to call, if only with a person's yes, or for some cards."""
     return [operation for operation in operations if _offers(caller, operation)]

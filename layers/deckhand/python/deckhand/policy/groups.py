@@ -28,6 +28,7 @@ _MEMBERS: Mapping[Group, str] = {
     # One's own conversations.
     "converse": """
         chat list_conversations create_conversation read_conversation rename_conversation replace_messages
+        create_grant list_grants revoke_grant
         delete_conversation search_conversations read_history replace_history delete_history
     """,
     # How Deckhand serves one person: reminders, devices, zone, usage.
@@ -42,7 +43,10 @@ _MEMBERS: Mapping[Group, str] = {
     # What the deployment's operator looks after.
     "operate": "read_feedback",
     # Other people, and the rules.
-    "govern": "list_users change_user create_invite read_policy write_policy explain_policy",
+    "govern": """
+        list_users change_user create_invite read_policy write_policy explain_policy list_audit list_switches
+        switch_agent
+    """,
 }
 _LISTS = """
     list_manifests list_cards list_view list_card_settings list_prompts list_templates list_docs read_doc

@@ -4,22 +4,24 @@ recorder.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from deckhand.agent.budget import Budget
 from deckhand.agent.chat import ChatGateway
+from deckhand.agent.gate import Gate
 from deckhand.agent.history import joined, transcript
-from deckhand.agent.loop import Loop, Plan, StopFlag
+from deckhand.agent.loop import Loop, Plan, StopFlag, Waiting
 from deckhand.agent.meter import MeteredGateway
 from deckhand.agent.outcome import Outcome, Step
 from deckhand.agent.prompt import Profile, Surroundings, system_messages
 from deckhand.agent.toolbox import Toolbox
 from deckhand.agent.window import REPLAYED_TURNS, newest_that_fit, replayed
+from deckhand.domain.audit import Origin
 from deckhand.domain.cards import first_line
-from deckhand.domain.conversation import Exchange, Header, Message
+from deckhand.domain.conversation import Exchange, Message
 from deckhand.domain.errors import DeckhandError, StorageError
 from deckhand.domain.events import Event
 from deckhand.domain.followup import followup
@@ -32,14 +34,21 @@ from deckhand.operations.docs import DOCS
 from deckhand.operations.permission import may_read, visible_cards
 from deckhand.operations.reports import index
 from deckhand.storage.conversations import Owner
+from deckhand.storage.proposals import Proposals
+from deckhand.storage.switches import Switches
+from deckhand.turns.announcement import announce, message_created, proposal_opened
 from deckhand.turns.context import TurnContext
+from deckhand.turns.decision import Decisions
+from deckhand.turns.gate import TurnGate
 from deckhand.turns.idempotency import Claimed
 from deckhand.turns.interrupt import interrupt_and_start
 from deckhand.turns.metering import Metering, TurnMeter
 from deckhand.turns.queued import start_or_queue, wake_queue
-from deckhand.turns.recorder import Recorder
+from deckhand.turns.recorder import Recorded, Recorder
 from deckhand.turns.reply import ending
-from deckhand.turns.start import NewTurn, Turn, start_queued, start_turn
+from deckhand.turns.settled import decisions_note, settled
+from deckhand.turns.start import NewTurn, Turn, owner_of, start_continuation, start_queued, start_turn
+from deckhand.turns.switched import SwitchedGateway
 
 SHORTER = 3
 """A history that does not fit is cut to a third, without replayed tool exchanges."""
@@ -66,6 +75,7 @@ class ChatSettings:
     cache: bool
     window_chars: int
     budget: Budget
+    proposal_s: float = 900.0
     profile: Profile = "full"
 
 
@@ -80,7 +90,8 @@ class Watcher(Protocol):
 @dataclass(frozen=True, slots=True)
 class TurnWish:
     """What a caller asks for. `messages` are `(role, content)`; `time_left` is what the process has, in seconds;
-    `pinned` is asked instead of the deployment's gateway, and nothing twice.
+    `pinned` is asked instead of the deployment's gateway, and nothing twice; `changes` were made to cards by the
+    decisions that this turn goes on from.
     """
 
     messages: Sequence[tuple[Literal["user", "assistant"], str]]
@@ -89,6 +100,7 @@ class TurnWish:
     page: str | None = None
     time_left: float | None = None
     pinned: ChatGateway | None = None
+    changes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Chats:
@@ -101,7 +113,8 @@ class Chats:
         *,
         settings: ChatSettings,
         caller_for: Callable[[Principal], Caller],
-        toolbox_for: Callable[[Caller], Toolbox],
+        toolbox_for: Callable[[Caller, Gate], Toolbox],
+        decisions: Decisions,
         watcher: Watcher,
         monotonic: Callable[[], float],
         metering: Metering | None = None,
@@ -109,21 +122,36 @@ class Chats:
         self._context, self._gateway, self._settings = context, gateway, settings
         self._caller_for, self._toolbox_for = caller_for, toolbox_for
         self._watcher, self._monotonic = watcher, monotonic
+        self._decisions = decisions
         self._metering = metering or Metering(context)
 
     def admit(self, principal: Principal) -> None:
-        """Raises `AllowanceUsedUp` when the principal has nothing left for a turn."""
+        """Raises `AllowanceUsedUp` when the principal has nothing left for a turn, and `AgentSwitchedOff`."""
+        self._switched_on(principal)
         self._metering.meter(principal).admit()
 
     def start(self, wanted: NewTurn, wish: TurnWish, *, on_busy: OnBusy = "reject") -> tuple[Turn, Run] | Claimed:
         """Takes the conversation's lock; the returned run does the turn. A `Claimed` names the turn, or the queued
         message, that the
         request stands for instead. Raises what `start_turn` raises."""
+        self._switched_on(wanted.principal)
         meter = self._metering.meter(wanted.principal)
         turn = _STARTS[on_busy](self._context, replace(wanted, admit=meter.admit))
         if isinstance(turn, Claimed):
             return turn
         return turn, lambda publish: self._run_stored(wanted.principal, turn, wish, publish, meter)
+
+    def go_on(self, wanted: NewTurn, wish: TurnWish) -> tuple[Turn, Run] | Claimed | None:
+        """The turn after the last decision; None when it was started before. Raises what `start_turn` raises."""
+        self._switched_on(wanted.principal)
+        meter = self._metering.meter(wanted.principal)
+        turn = start_continuation(self._context, replace(wanted, admit=meter.admit))
+        if turn is None or isinstance(turn, Claimed):
+            return turn
+        return turn, lambda publish: self._run_stored(wanted.principal, turn, wish, publish, meter)
+
+    def _switched_on(self, principal: Principal) -> None:
+        Switches(self._context.store, principal.tenant).check(principal)
 
     async def run_queued(self, owner: Owner, conversation: str, *, time_left: float | None) -> bool:
         """Answers the messages that wait in a conversation; False when none does. Raises `UnknownConversation`,
@@ -161,9 +189,8 @@ class Chats:
         try:
             finished = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop, meter))
             if finished is not None:
-                outcome, header = finished
-                await asyncio.to_thread(self._send_jobs, principal, turn, outcome, header)
-                self._watcher.ended(turn.id, outcome)
+                await asyncio.to_thread(self._send_jobs, principal, turn, finished)
+                self._watcher.ended(turn.id, finished.outcome)
         finally:
             await meter.close()
 
@@ -179,9 +206,14 @@ class Chats:
             logger.warning("no follow-up offered", exc_info=True)
             return None
 
-    def _send_jobs(self, principal: Principal, turn: Turn, outcome: Outcome, header: Header) -> None:
+    def _send_jobs(self, principal: Principal, turn: Turn, recorded: Recorded) -> None:
         """What is to be done behind the turn. A queue that fails costs a title or a minute, never the turn."""
-        actor = Actor.of(principal)
+        actor, outcome, header = Actor.of(principal), recorded.outcome, recorded.header
+        written = [message_created(turn.conversation, id, "user") for id in turn.message_ids]
+        if recorded.message_id is not None:
+            written.append(message_created(turn.conversation, recorded.message_id, "assistant"))
+        opened = [proposal_opened(turn.conversation, proposal.id) for proposal in outcome.proposals]
+        announce(self._context.jobs, principal, *written, *opened)
         if header.queued:
             wake_queue(self._context, turn.owner, turn.conversation, actor)
         if outcome.status == "done" and header.title is None:
@@ -191,23 +223,27 @@ class Chats:
     async def _stored_loop(
         self, principal: Principal, turn: Turn, wish: TurnWish, stop: StopFlag, meter: TurnMeter
     ) -> Loop:
-        caller = self._caller_for(principal)
+        caller = replace(self._caller_for(principal), origin=Origin(conversation=turn.conversation, turn_id=turn.id))
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
-        toolbox = await asyncio.to_thread(self._toolbox_for, caller)
+        gate = self._gate(caller, turn.conversation, turn.id, turn.head.head.anchor)
+        toolbox = await asyncio.to_thread(self._toolbox_for, caller, gate)
 
         def shorter() -> list[dict[str, Any]]:
-            return transcript(newest_that_fit(reversed(messages), self._settings.window_chars // SHORTER), [])
+            newest = newest_that_fit(reversed(messages), self._settings.window_chars // SHORTER)
+            return self._noted(turn, transcript(newest, []))
 
         plan = Plan(
             system=system,
-            history=transcript(messages, exchanges),
+            history=await asyncio.to_thread(lambda: self._noted(turn, transcript(messages, exchanges))),
             shorter=shorter if wish.pinned is None else None,
             turn_id=turn.id,
             anchor=turn.head.head.anchor,
+            changes=wish.changes,
+            first_step=max((x.step for x in exchanges if x.anchor == turn.head.head.anchor), default=0),
             voice=wish.voice,
             cache=self._settings.cache,
         )
-        return self._loop(toolbox, plan, wish, stop, meter)
+        return self._loop(caller, toolbox, plan, wish, stop, meter)
 
     def _read(
         self, caller: Caller, turn: Turn, wish: TurnWish
@@ -217,7 +253,20 @@ class Chats:
         messages = newest_that_fit(newest, self._settings.window_chars)
         longest = REPLAYED_TURNS * self._settings.budget.steps
         found = self._context.conversations.newest_exchanges(turn.owner, header, longest)
-        return messages, replayed(found), self._system(caller, wish)
+        told = settled(self._context, self._decisions, turn.owner, header, replayed(found))
+        return messages, told, self._system(caller, wish)
+
+    def _noted(self, turn: Turn, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A turn that goes on from decisions is told of them at the end, unless the results already stand there."""
+        answered = turn.head.head.answers
+        if answered is None or (history and history[-1]["role"] == "tool"):
+            return history
+        made = Proposals(self._context.store).all(turn.owner, turn.conversation)
+        note = decisions_note([one.proposal for one in made if one.proposal.turn_id == answered])
+        return joined([*history, {"role": "user", "content": note}])
+
+    def _gate(self, caller: Caller, conversation: str, turn_id: str, anchor: int) -> TurnGate:
+        return TurnGate(caller, self._decisions, conversation, turn_id, anchor, self._settings.proposal_s)
 
     # -- without one
 
@@ -227,12 +276,17 @@ class Chats:
             system = await asyncio.to_thread(self._system, caller, wish)
             history = joined({"role": role, "content": content} for role, content in _with_page(wish))
             plan = Plan(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
-            toolbox = await asyncio.to_thread(self._toolbox_for, caller)
-            loop = self._loop(toolbox, replace(plan, voice=wish.voice), wish, StopFlag(), meter)
+            gate = self._gate(caller, "", self._context.new_id(), 0)
+            toolbox = await asyncio.to_thread(self._toolbox_for, caller, gate)
+            loop = self._loop(caller, toolbox, replace(plan, voice=wish.voice), wish, StopFlag(), meter)
             outcome = None
             async for item in loop.run():
                 if isinstance(item, Event):
                     publish(None, item)
+                elif isinstance(item, Waiting):
+                    await asyncio.to_thread(self._keep, principal, item)
+                    for proposal in item.proposals:
+                        publish(None, Event("proposal", proposal.shown()))
                 elif isinstance(item, Step):
                     self._watcher.step("", item)
                 elif isinstance(item, Outcome):
@@ -248,13 +302,20 @@ class Chats:
         publish(None, Event("done", {"status": end.status}))
         self._watcher.ended("", outcome)
 
+    def _keep(self, principal: Principal, waiting: Waiting) -> None:
+        """Proposals are stored even where the transcript is the client's: they are decided on the server."""
+        Proposals(self._context.store).add(owner_of(principal), waiting.proposals, token=self._context.new_id())
+
     # -- both
 
-    def _loop(self, toolbox: Toolbox, plan: Plan, wish: TurnWish, stop: StopFlag, meter: TurnMeter) -> Loop:
+    def _loop(
+        self, caller: Caller, toolbox: Toolbox, plan: Plan, wish: TurnWish, stop: StopFlag, meter: TurnMeter
+    ) -> Loop:
         budget = self._settings.budget
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
-        gateway = MeteredGateway(wish.pinned or self._gateway, meter)
+        switched = SwitchedGateway(wish.pinned or self._gateway, lambda: self._switched_on(caller.principal))
+        gateway = MeteredGateway(switched, meter)
         return Loop(gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)
 
     def _system(self, caller: Caller, wish: TurnWish) -> list[dict[str, Any]]:

@@ -7,19 +7,21 @@ The recorder is not tied to its listener: a client that goes away changes nothin
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deckhand.agent.loop import Loop, StopFlag
+from deckhand.agent.loop import Loop, StopFlag, Waiting
 from deckhand.agent.outcome import Outcome, Step
 from deckhand.domain.conversation import Exchange, Header
 from deckhand.domain.errors import ConditionFailed, DeckhandError, StorageError
 from deckhand.domain.events import Event
+from deckhand.domain.proposal import Proposal
 from deckhand.domain.turn import LEASE_S, MAX_EVENTS, RENEW_S, Head
 from deckhand.storage.conversations import put_exchange
 from deckhand.storage.port import Op
+from deckhand.storage.proposals import put_proposal
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.turns import Numbered, StoredHead, put_head
 from deckhand.turns.context import TurnContext
@@ -47,6 +49,15 @@ class _Log:
     kept: int = 0
     batches: int = 0
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """How a turn ended, the header as it is now, and the id of the reply, where one is stored."""
+
+    outcome: Outcome
+    header: Header
+    message_id: str | None
 
 
 class Recorder:
@@ -77,7 +88,7 @@ class Recorder:
     def stop(self) -> StopFlag:
         return self._stop
 
-    async def run(self, prepare: Callable[[], Coroutine[Any, Any, Loop]]) -> tuple[Outcome, Header] | None:
+    async def run(self, prepare: Callable[[], Coroutine[Any, Any, Loop]]) -> Recorded | None:
         """Runs the loop and finishes the turn. None when the turn was lost to somebody else on the way; nothing is
         written then.
         """
@@ -93,6 +104,8 @@ class Recorder:
             self._closing = True
             self._log.urgent.set()
             await helpers[0]
+            for _ in range(len(self._log.waiting) // BATCH_EVENTS):
+                await self._flush()
             helpers[1].cancel()
             return await self._finish(outcome)
         except LeaseLost:
@@ -122,6 +135,10 @@ class Recorder:
                 self._emit(item)
             elif isinstance(item, Exchange):
                 await self._store_exchange(item)
+            elif isinstance(item, Waiting):
+                await self._store_exchange(item.exchange, item.proposals)
+                for proposal in item.proposals:
+                    self._emit(Event("proposal", proposal.shown()))
             elif isinstance(item, Step):
                 self._on_step(item)
             else:
@@ -149,7 +166,7 @@ class Recorder:
         if log.waiting_bytes >= FLUSH_BYTES:
             log.urgent.set()
 
-    async def _store_exchange(self, exchange: Exchange) -> None:
+    async def _store_exchange(self, exchange: Exchange, proposals: Sequence[Proposal] = ()) -> None:
         """Only while the turn is ours: a lost process must not add to the transcript. Renews the lease on the way."""
         async with self._moving:
             for _ in range(10):
@@ -157,6 +174,7 @@ class Recorder:
                 ops: list[Op] = [
                     put_head(self._turn.owner, self._turn.conversation, head, after=self._head),
                     *put_exchange(self._turn.owner, self._turn.header.header, exchange),
+                    *(put_proposal(self._turn.owner, proposal) for proposal in proposals),
                 ]
                 try:
                     await asyncio.to_thread(write_surely, self._context.store, ops, token=self._context.new_id())
@@ -273,7 +291,7 @@ class Recorder:
 
     # -- the end
 
-    async def _finish(self, outcome: Outcome) -> tuple[Outcome, Header]:
+    async def _finish(self, outcome: Outcome) -> Recorded:
         """Tried until it is written, stopped or lost; an answer is not thrown away for a store that is slow to
         answer.
         """
@@ -302,7 +320,8 @@ class Recorder:
                 self._head, outcome = won.head, self._stopped(outcome)
         for numbered in finished.closing:
             self._publish(numbered)
-        return outcome, finished.header
+        stored = finish.ending.content is not None
+        return Recorded(outcome, finished.header, message_id if stored else None)
 
     def _stopped(self, outcome: Outcome) -> Outcome:
         """What was visible is kept; a notice of ours that nobody saw is not."""

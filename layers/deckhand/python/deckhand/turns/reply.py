@@ -7,6 +7,7 @@ from typing import Any
 from deckhand.agent.chat import Usage
 from deckhand.agent.outcome import Outcome
 from deckhand.agent.voice import unwrap
+from deckhand.agent.wording import AWAITING
 from deckhand.domain.conversation import Message
 from deckhand.domain.errors import DeckhandError, TurnLost
 from deckhand.domain.events import Event
@@ -43,6 +44,8 @@ def ending(outcome: Outcome, *, voice: bool, ids: Mapping[str, str], followup: d
         error = outcome.error or DeckhandError()
         partial = outcome.text if outcome.text.strip() else None
         return Ending("failed", Event("error", error.as_body()), partial, {"interrupted": True})
+    if outcome.status == "awaiting_confirmation":
+        return _awaiting(outcome, voice=voice, ids=ids)
     spoken = unwrap(outcome.text) if voice and outcome.text else None
     text = outcome.shown(spoken.display if spoken else None)
     flags = {
@@ -67,6 +70,23 @@ def ending(outcome: Outcome, *, voice: bool, ids: Mapping[str, str], followup: d
         data["cards"] = [{"id": card, "change": change} for card, change in outcome.changes.items()]
     marks = {**flags, "has_voice": True if voice else None, "tools": list(outcome.tools) or None, "followup": followup}
     return Ending("done", Event("reply", data), text, marks)
+
+
+def _awaiting(outcome: Outcome, *, voice: bool, ids: Mapping[str, str]) -> Ending:
+    """No message is stored: what was said before the calls stays with them, and the answer is still to come."""
+    text = outcome.text if outcome.text.strip() and not voice else AWAITING
+    data: dict[str, Any] = {
+        "reply": text,
+        **{name: value for name, value in ids.items() if name != "messageId"},
+        "model": outcome.model,
+        "usage": usage_fields(outcome.usage),
+        "proposals": [proposal.shown() for proposal in outcome.proposals],
+    }
+    if voice:
+        data["speak"] = AWAITING
+    if outcome.changes:
+        data["cards"] = [{"id": card, "change": change} for card, change in outcome.changes.items()]
+    return Ending("awaiting_confirmation", Event("reply", data))
 
 
 def gone_events(conversation: str, turn_id: str, *, deleted: bool) -> list[Event]:

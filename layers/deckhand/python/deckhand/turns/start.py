@@ -24,12 +24,15 @@ MAX_NEW = 20
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn that holds its conversation: `head` and `header` as they were written by the start."""
+    """A turn that holds its conversation: `head` and `header` as they were written by the start, and the ids of its new
+    messages.
+    """
 
     owner: Owner
     conversation: str
     head: StoredHead
     header: StoredHeader
+    message_ids: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -39,7 +42,8 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class NewTurn:
     """Who starts a turn, where, with which texts. `page` says where in the app the person is; `admit` raises
-    `AllowanceUsedUp` when they have nothing left for it.
+    `AllowanceUsedUp` when they have nothing left for it; `answers` names a turn that this one goes on from without a
+    new text, as all its waiting calls are decided.
     """
 
     principal: Principal
@@ -48,6 +52,7 @@ class NewTurn:
     page: str | None = None
     claim: Claim | None = None
     admit: Callable[[], None] = lambda: None
+    answers: str | None = None
 
     @property
     def owner(self) -> Owner:
@@ -79,6 +84,23 @@ def start_turn(context: TurnContext, wanted: NewTurn) -> Turn | Claimed:
             if wanted.claim is not None and (known := claimed(context, wanted.claim)) is not None:
                 return known
             raise
+    raise StorageUnavailable()
+
+
+def start_continuation(context: TurnContext, wanted: NewTurn) -> Turn | Claimed | None:
+    """The turn after the last decision; None when it was started before. Raises as `start_turn` does."""
+    for _ in range(ATTEMPTS):
+        stored = context.conversations.find(wanted.owner, wanted.conversation)
+        if wanted.claim is not None and (known := claimed(context, wanted.claim)) is not None:
+            return known
+        previous = free_head(context, wanted.owner, wanted.conversation)
+        if previous is not None and previous.head.answers == wanted.answers:
+            return None
+        wanted.admit()
+        try:
+            return _take(context, wanted, stored, previous)
+        except ConditionFailed:
+            continue
     raise StorageUnavailable()
 
 
@@ -119,22 +141,23 @@ def _take(context: TurnContext, wanted: NewTurn, stored: StoredHeader, previous:
     now, owner, conversation = context.now(), wanted.owner, wanted.conversation
     waiting = _own(context, wanted, stored.header)
     messages = _messages(context, wanted, stored.header, waiting, now)
-    if not messages:
+    if not messages and wanted.answers is None:
         # What waited was taken by another process since it was seen.
         raise ConditionFailed(1)
     header = stored.header.appended(len(messages), iso(now)).model_copy(
         update={
             "queued": stored.header.queued - len(waiting),
-            "first_words": stored.header.first_words or first_words(messages[0].content),
+            "first_words": stored.header.first_words or (first_words(messages[0].content) if messages else None),
         }
     )
     head = next_head(
         previous.head if previous else None,
         turn_id=context.new_id(),
         principal=wanted.principal.name,
-        anchor=messages[-1].seq,
+        anchor=header.next_seq - 1,
         now=now,
         generation=header.generation,
+        answers=wanted.answers,
     )
     ops: list[Op] = [
         put_head(owner, conversation, head, after=previous),
@@ -147,7 +170,8 @@ def _take(context: TurnContext, wanted: NewTurn, stored: StoredHeader, previous:
         ops.append(wanted.claim.put(_claimed(wanted, wanted.claim, head), now))
     write_surely(context.store, ops, token=head.turn_id)
     version = 1 if previous is None else previous.version + 1
-    return Turn(owner, conversation, StoredHead(head, version), StoredHeader(header, stored.version + 1))
+    ids = tuple(message.id for message in messages)
+    return Turn(owner, conversation, StoredHead(head, version), StoredHeader(header, stored.version + 1), ids)
 
 
 def _own(context: TurnContext, wanted: NewTurn, header: Header) -> list[Waiting]:

@@ -1,0 +1,64 @@
+"""The audit: one entry for each thing that was changed, refused or decided. Ids and names, never what was written."""
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from deckhand.domain.model import Model
+from deckhand.domain.principal import Channel, Principal
+
+AuditOutcome = Literal["succeeded", "failed", "denied", "proposed", "confirmed", "rejected"]
+
+
+class Origin(Model):
+    """Where a call comes from, as far as it comes from a conversation."""
+
+    conversation: str | None = None
+    turn_id: str | None = None
+    call_id: str | None = None
+    proposal_id: str | None = None
+
+
+class AuditEntry(Model):
+    """`at` is ISO 8601. `arguments_hash` tells whether two calls asked for the same. `policies` decided. `code` is the
+    error's, of what failed.
+    """
+
+    id: str
+    at: str
+    principal: str
+    user: str
+    role: str
+    channel: Channel
+    operation: str
+    outcome: AuditOutcome
+    arguments_hash: str | None = None
+    card: str | None = None
+    policies: tuple[str, ...] = ()
+    code: str | None = None
+    conversation: str | None = None
+    turn_id: str | None = None
+    call_id: str | None = None
+    proposal_id: str | None = None
+
+
+def entry(
+    principal: Principal, channel: Channel, operation: str, outcome: AuditOutcome, *, id: str, at: str, **more: Any
+) -> AuditEntry:
+    return AuditEntry(
+        id=id,
+        at=at,
+        principal=principal.name,
+        user=principal.user,
+        role=principal.role,
+        channel=channel,
+        operation=operation,
+        outcome=outcome,
+        **more,
+    )
+
+
+def hash_of(value: Any) -> str:
+    """Of anything that an operation takes; instants and the like as their texts."""
+    text = json.dumps(value, sort_keys=True, default=str, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,148 @@
+"""A tool call that waits for a yes or a no, and the only ways it may change.
+
+    PROPOSED ─ confirm ─► EXECUTING ─► SUCCEEDED | FAILED
+        ├──── reject ───► REJECTED          (a lease: whoever finds it past that takes the call over)
+        └──── time ─────► EXPIRED
+
+The record is one item with a version. Every change is written on the condition that the version is still the one that
+was read, so of any number of decisions one counts.
+"""
+
+import hashlib
+from typing import Any, Literal
+
+from deckhand.domain.errors import AlreadyDecided, ProposalExpired
+from deckhand.domain.job import Actor
+from deckhand.domain.json_text import dumps, loads
+from deckhand.domain.model import Model
+from deckhand.domain.principal import Channel
+from deckhand.domain.times import iso
+
+State = Literal["proposed", "executing", "succeeded", "failed", "rejected", "expired"]
+EXECUTING_S = 60.0
+"""How long an operation may take before its process counts as gone. Operations take a second or two."""
+KEPT_S = 24 * 3600
+"""How long a decision can be asked for after its proposal has expired; the transcript and the audit keep it longer."""
+MAX_REASON = 500
+
+
+class Ref(Model):
+    """What the transcript keeps of a proposal beside its call."""
+
+    id: str
+    expires_at: float
+
+
+class Proposal(Model):
+    """`arguments` is the JSON object that runs on a yes, `arguments_hash` what the model asked for. Instants are epoch
+    seconds. `result` is what the model is told of the outcome.
+    """
+
+    id: str
+    conversation: str
+    turn_id: str
+    anchor: int
+    call_id: str
+    tool: str
+    arguments: str
+    arguments_hash: str
+    summary: str
+    card: str | None = None
+    destructive: bool = False
+    actor: Actor
+    channel: Channel
+    created_at: float
+    expires_at: float
+    state: State = "proposed"
+    decided_by: str | None = None
+    decided_at: float | None = None
+    lease_until: float | None = None
+    edited: bool = False
+    result: str | None = None
+    key: str | None = None
+    """The hash of the `Idempotency-Key` that came with the decision."""
+
+    def state_at(self, now: float) -> State:
+        return "expired" if self.state == "proposed" and now >= self.expires_at else self.state
+
+    def is_open(self, now: float) -> bool:
+        """Whether its turn still waits for it: undecided, or decided and not yet at its end."""
+        return self.state_at(now) in ("proposed", "executing")
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(id=self.id, expires_at=self.expires_at)
+
+    def shown(self) -> dict[str, Any]:
+        """As the event `proposal` and the list of open ones have it."""
+        return {
+            "id": self.id,
+            "tool": self.tool,
+            "arguments": loads(self.arguments),
+            "summary": self.summary,
+            "destructive": self.destructive,
+            "expiresAt": iso(self.expires_at),
+        }
+
+    def outcome(self, now: float) -> dict[str, Any]:
+        """What became of it, for whoever decides too late."""
+        told: dict[str, Any] = {"outcome": self.state_at(now), "tool": self.tool}
+        if self.decided_at is not None:
+            told["decidedAt"] = iso(self.decided_at)
+        return told
+
+    def executing(self, now: float, *, by: str, arguments: str | None = None, key: str | None = None) -> "Proposal":
+        """`arguments`: other ones than were proposed. Raises `AlreadyDecided`, `ProposalExpired`."""
+        self._check_undecided(now)
+        edited = arguments is not None and arguments_hash(arguments) != self.arguments_hash
+        return self.model_copy(
+            update={
+                "state": "executing",
+                "decided_by": by,
+                "decided_at": now,
+                "lease_until": now + EXECUTING_S,
+                "arguments": arguments if edited else self.arguments,
+                "edited": edited,
+                "key": key,
+            }
+        )
+
+    def rejected(self, now: float, *, by: str, result: str, key: str | None = None) -> "Proposal":
+        """Raises `AlreadyDecided`, `ProposalExpired`."""
+        self._check_undecided(now)
+        decided = {"state": "rejected", "decided_by": by, "decided_at": now, "result": result, "key": key}
+        return self.model_copy(update=decided)
+
+    def finished(self, result: str, *, failed: bool) -> "Proposal":
+        state: State = "failed" if failed else "succeeded"
+        return self.model_copy(update={"state": state, "result": result, "lease_until": None})
+
+    def is_stranded(self, now: float) -> bool:
+        """Whether the process that ran it is gone."""
+        return self.state == "executing" and self.lease_until is not None and now >= self.lease_until
+
+    def waiting_again(self) -> "Proposal":
+        """Nothing came of the process that ran it, so it waits for a decision as before."""
+        return self.model_copy(
+            update={"state": "proposed", "lease_until": None, "decided_by": None, "decided_at": None}
+        )
+
+    def _check_undecided(self, now: float) -> None:
+        state = self.state_at(now)
+        if state == "expired":
+            raise ProposalExpired()
+        if state != "proposed":
+            raise AlreadyDecided(**self.outcome(now))
+
+
+def arguments_hash(arguments: str) -> str:
+    """The same for the same JSON object, however it is written."""
+    return hashlib.sha256(_sorted(loads(arguments)).encode()).hexdigest()
+
+
+def _sorted(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{dumps(name)}:{_sorted(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(_sorted(item) for item in value) + "]"
+    return dumps(value)

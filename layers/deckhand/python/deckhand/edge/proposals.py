@@ -1,0 +1,231 @@
+"""The routes of the confirm gate: what waits, and the decisions on it. After the last one the turn goes on."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from deckhand.agent.toolbox import ToolResult
+from deckhand.domain.errors import (
+    AllowanceUsedUp,
+    AlreadyDecided,
+    ChatNotConfigured,
+    DeckhandError,
+    InvalidRequest,
+    TurnRunning,
+)
+from deckhand.domain.json_text import loads
+from deckhand.domain.principal import Principal
+from deckhand.domain.proposal import MAX_REASON, Proposal
+from deckhand.edge.answer import json_answer
+from deckhand.edge.app import Route
+from deckhand.edge.errors import error_status
+from deckhand.edge.operation_routes import validated
+from deckhand.edge.request import Request
+from deckhand.edge.turn_answer import TurnAnswers, time_left
+from deckhand.storage.conversations import Owner
+from deckhand.storage.proposals import StoredProposal
+from deckhand.turns.chat import Chats, TurnWish
+from deckhand.turns.context import TurnContext
+from deckhand.turns.decision import Decided, Decisions
+from deckhand.turns.idempotency import Claim, Claimed, claim, claimed
+from deckhand.turns.start import NewTurn, owner_of
+
+BODY_BYTES = 512 * 1024
+MAX_DECISIONS = 50
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    stream: StrictBool = False
+
+
+class Confirmation(_Body):
+    arguments: dict[str, Any] | None = None
+
+
+class Rejection(_Body):
+    reason: str | None = Field(default=None, max_length=MAX_REASON)
+
+
+class Verdict(BaseModel):
+    """One of several decisions."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: str
+    decision: Literal["confirm", "reject"]
+    arguments: dict[str, Any] | None = None
+    reason: str | None = Field(default=None, max_length=MAX_REASON)
+
+
+class Verdicts(_Body):
+    decisions: list[Verdict] = Field(min_length=1, max_length=MAX_DECISIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who decides, and how they want to be answered. `several`: each decision's outcome stands in the answer; one by
+    itself raises what went wrong. `left` in seconds.
+    """
+
+    principal: Principal
+    claim: Claim | None
+    key: str | None
+    left: float | None
+    stream: bool
+    several: bool
+
+    @property
+    def owner(self) -> Owner:
+        return owner_of(self.principal)
+
+
+class ProposalRoutes:
+    """`chats` is None while no gateway is configured."""
+
+    def __init__(
+        self,
+        *,
+        context: TurnContext,
+        chats: Chats | None,
+        decisions: Decisions,
+        answers: TurnAnswers,
+        authenticate: Callable[[Request], Principal],
+    ) -> None:
+        self._context, self._chats, self._decisions = context, chats, decisions
+        self._answers, self._authenticate = answers, authenticate
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/api/chat/proposals", self._open),
+            Route("POST", "/api/chat/proposals/decisions", self._several),
+            Route("POST", "/api/chat/proposals/{id}/confirm", self._confirm),
+            Route("POST", "/api/chat/proposals/{id}/reject", self._reject),
+        ]
+
+    def _open(self, request: Request, *_: Any) -> Any:
+        owner, now = owner_of(self._authenticate(request)), self._context.now()
+        conversation = request.query.get("conversationId") or ""
+        if conversation:
+            self._context.conversations.find(owner, conversation)
+        found = [one.proposal for one in self._decisions.all(owner, conversation)]
+        shown = [
+            {**one.shown(), "state": one.state, "turnId": one.turn_id, "conversationId": one.conversation or None}
+            for one in found
+            if one.is_open(now)
+        ]
+        return json_answer(200, {"proposals": shown})
+
+    def _confirm(self, request: Request, parts: Mapping[str, str], context: Any) -> Any:
+        principal, body = self._read(request, Confirmation)
+        verdict = Verdict(id=parts["id"], decision="confirm", arguments=body.arguments)
+        return self._decide([verdict], _asked(principal, request, context, stream=body.stream))
+
+    def _reject(self, request: Request, parts: Mapping[str, str], context: Any) -> Any:
+        principal, body = self._read(request, Rejection)
+        verdict = Verdict(id=parts["id"], decision="reject", reason=body.reason)
+        return self._decide([verdict], _asked(principal, request, context, stream=body.stream))
+
+    def _several(self, request: Request, _: Mapping[str, str], context: Any) -> Any:
+        principal, body = self._read(request, Verdicts)
+        if len({verdict.id for verdict in body.decisions}) != len(body.decisions):
+            raise InvalidRequest("A proposal is decided once.")
+        return self._decide(body.decisions, _asked(principal, request, context, stream=body.stream, several=True))
+
+    def _read(self, request: Request, model: type[Any]) -> tuple[Principal, Any]:
+        principal = self._authenticate(request)
+        return principal, validated(model, request.json_object(BODY_BYTES) if request.body else {})
+
+    # -- deciding
+
+    def _decide(self, verdicts: Sequence[Verdict], asked: _Asked) -> Any:
+        stored = [self._decisions.find(asked.owner, verdict.id) for verdict in verdicts]
+        if len({(one.proposal.conversation, one.proposal.turn_id) for one in stored}) > 1:
+            raise InvalidRequest("These proposals are of different turns; decide them apart.")
+        proposal = stored[0].proposal
+        if proposal.conversation:
+            self._context.conversations.find(asked.owner, proposal.conversation)
+            if self._chats is None:
+                raise ChatNotConfigured()
+        if asked.claim is not None and (known := claimed(self._context, asked.claim)) is not None:
+            return self._answers.of_known(asked.owner, known, stream=asked.stream)
+        outcomes: list[dict[str, Any]] = []
+        changes: dict[str, str] = {}
+        for verdict, one in zip(verdicts, stored, strict=True):
+            try:
+                decided = self._one(verdict, one, asked)
+            except DeckhandError as error:
+                if not asked.several:
+                    raise
+                outcomes.append({"id": verdict.id, **error.as_body()})
+                continue
+            outcomes.append(_told(decided))
+            changes |= {change["id"]: change["change"] for change in decided.result.changes}
+        more = {"decisions": outcomes} if asked.several else outcomes[0]
+        return self._go_on(proposal, asked, more, changes)
+
+    def _one(self, verdict: Verdict, stored: StoredProposal, asked: _Asked) -> Decided:
+        try:
+            if verdict.decision == "confirm":
+                return self._decisions.confirm(asked.principal, stored, arguments=verdict.arguments, key=asked.key)
+            return self._decisions.reject(asked.principal, stored, reason=verdict.reason, key=asked.key)
+        except AlreadyDecided:
+            known = self._decisions.find(asked.owner, verdict.id).proposal
+            if not self._repeats(verdict, known, asked):
+                raise
+            return Decided(known, ToolResult(known.result or "null"))
+
+    def _repeats(self, verdict: Verdict, known: Proposal, asked: _Asked) -> bool:
+        """Whether this only says again what was said, and what should have followed did not: the same request, or a
+        turn whose waiting calls are all decided and that nobody took further.
+        """
+        if known.result is None:
+            return False
+        if asked.key is not None and known.key == asked.key:
+            return True
+        head = self._context.turns.head(asked.owner, known.conversation) if known.conversation else None
+        stands = head is not None and head.head.turn_id == known.turn_id
+        same = (known.state == "rejected") == (verdict.decision == "reject") and verdict.arguments is None
+        return stands and same and not self._decisions.open_in(asked.owner, known)
+
+    def _go_on(self, proposal: Proposal, asked: _Asked, more: Mapping[str, Any], changes: Mapping[str, str]) -> Any:
+        """The turn, once nothing of it waits any more."""
+        if still := self._decisions.open_in(asked.owner, proposal):
+            return json_answer(200, {"status": "awaiting_confirmation", "open": still, **more})
+        if not proposal.conversation or self._chats is None:
+            return json_answer(200, {"status": "decided", **more})
+        new = NewTurn(asked.principal, proposal.conversation, [], claim=asked.claim, answers=proposal.turn_id)
+        try:
+            started = self._chats.go_on(new, TurnWish(messages=[], time_left=asked.left, changes=changes))
+        except TurnRunning as running:
+            # A newer turn is at work; the next one is told of the decision.
+            return json_answer(200, {"status": "decided", **more, "turnId": running.details["turnId"]})
+        except AllowanceUsedUp as used_up:
+            # What was decided is done all the same, and the answer has to say so.
+            return json_answer(error_status(used_up), {**used_up.as_body(), **more})
+        if started is None:
+            return json_answer(200, {"status": "decided", **more})
+        if isinstance(started, Claimed):
+            return self._answers.of_known(asked.owner, started, stream=asked.stream)
+        turn, run = started
+        told = more if asked.several else {}
+        return self._answers.of_run(run, stream=asked.stream, turn_id=turn.id, more=told)
+
+
+def _asked(principal: Principal, request: Request, context: Any, *, stream: bool, several: bool = False) -> _Asked:
+    given = request.headers.get("idempotency-key")
+    return _Asked(
+        principal=principal,
+        claim=None if given is None else claim(principal, given, request.body),
+        key=None if given is None else hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest(),
+        left=time_left(context),
+        stream=stream,
+        several=several,
+    )
+
+
+def _told(decided: Decided) -> dict[str, Any]:
+    told = {"id": decided.proposal.id, "outcome": decided.proposal.state}
+    return told if decided.proposal.conversation else {**told, "result": loads(decided.result.content)}

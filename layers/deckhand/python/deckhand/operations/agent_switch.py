@@ -1,0 +1,81 @@
+"""`chat.ai-agent`: the switch that takes the assistant away, for all, for one user, for one token. Reading goes on."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from deckhand.domain.errors import ConditionFailed, InvalidRequest
+from deckhand.domain.times import iso
+from deckhand.operations.arguments import Arguments
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+from deckhand.storage.conversations import Owner
+from deckhand.storage.switches import Switches
+from deckhand.storage.turns import Running
+
+ATTEMPTS = 20
+
+
+class Switch(Arguments):
+    scope: Literal["all", "user", "token"] = Field(description="Whom it concerns.")
+    id: str = Field(default="", max_length=200, description="The user's or the token's id; empty for all.")
+    enabled: bool
+
+
+class Nothing(Arguments):
+    pass
+
+
+@operation(summary="List where the assistant is off", input=Nothing, http=Http("GET", "/api/agent/switches"))
+def list_switches(caller: Caller, _: Nothing) -> dict[str, Any]:
+    """`{off: [{scope, id?, by, at}]}`; it is on for everybody else."""
+    found = Switches(caller.store, caller.principal.tenant).all()
+    return {
+        "off": [{"scope": one.scope, **({"id": one.id} if one.id else {}), "by": one.by, "at": one.at} for one in found]
+    }
+
+
+@operation(
+    summary="Switch the assistant on or off", input=Switch, mutates=True, http=Http("PUT", "/api/agent/switches")
+)
+def switch_agent(caller: Caller, given: Switch) -> dict[str, Any]:
+    """`{ok: true, stopped}`: turns that run are stopped, `stopped` of them. Raises `InvalidRequest`."""
+    if (given.scope == "all") == bool(given.id):
+        raise InvalidRequest("id names the user or the token, and is left out for all.")
+    tenant = caller.principal.tenant
+    Switches(caller.store, tenant).turn(
+        given.scope,
+        given.id,
+        on=given.enabled,
+        by=caller.principal.name,
+        at=iso(caller.now()),
+        token=caller.new_id(),
+    )
+    if given.enabled:
+        return {"ok": True, "stopped": 0}
+    running = caller.turns.running(tenant)
+    return {"ok": True, "stopped": sum(_stop(caller, entry) for entry in running if _concerns(caller, given, entry))}
+
+
+def _concerns(caller: Caller, given: Switch, entry: Running) -> bool:
+    if given.scope == "token":
+        stored = caller.turns.head(Owner(caller.principal.tenant, entry.user), entry.conversation)
+        return stored is not None and stored.head.principal == f"token:{given.id}"
+    return given.scope == "all" or entry.user == given.id
+
+
+def _stop(caller: Caller, entry: Running) -> int:
+    """Asks one turn to stop; 0 when it does not run any more."""
+    owner = Owner(caller.principal.tenant, entry.user)
+    for _ in range(ATTEMPTS):
+        stored = caller.turns.head(owner, entry.conversation)
+        if stored is None or stored.head.stop or not stored.head.running(caller.now()):
+            return 0
+        try:
+            caller.turns.move(
+                owner, entry.conversation, stored.head.asked_to_stop(), after=stored, token=caller.new_id()
+            )
+        except ConditionFailed:
+            continue
+        return 1
+    return 0

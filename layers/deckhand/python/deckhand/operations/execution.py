@@ -1,0 +1,83 @@
+"""Running an operation, the same way from everywhere: may the caller, then the operation itself, and the audit of what
+it changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from deckhand.domain.access import Decision
+from deckhand.domain.audit import AuditEntry, AuditOutcome, entry, hash_of
+from deckhand.domain.errors import DeckhandError, NotAllowed
+from deckhand.domain.times import iso
+from deckhand.operations.caller import Caller
+from deckhand.operations.permission import card_of, permission
+from deckhand.operations.registry import Operation
+from deckhand.storage.audit import RecordingStore, put_entry
+from deckhand.storage.port import Op
+
+
+def perform(
+    caller: Caller,
+    operation: Operation,
+    given: BaseModel,
+    *,
+    audit: AuditEntry | None = None,
+    beside: Sequence[Op] = (),
+) -> Any:
+    """The operation's result. `audit` is the entry to write, where its id must be known before; `beside` goes into the
+    transaction of the effect.
+
+    Raises `NotAllowed`, `AlreadyApplied` when that entry is there, and what the operation raises.
+    """
+    decision = permission(caller, operation, given, confirmed=caller.confirmed)
+    if not operation.mutates:
+        if decision.verdict != "allow":
+            raise NotAllowed()
+        return operation.run(caller, given)
+    if decision.verdict != "allow":
+        note(caller, describe(caller, operation, given, "denied", decision))
+        raise NotAllowed()
+    wanted = audit or describe(caller, operation, given, "succeeded", decision)
+    recording = RecordingStore(caller.store, put_entry(caller.principal.tenant, wanted), beside)
+    try:
+        result = operation.run(replace(caller, store=recording), given)
+    except DeckhandError as failed:
+        if not recording.recorded:
+            note(caller, describe(caller, operation, given, "failed", decision, code=failed.code))
+        raise
+    if not recording.recorded:
+        # It had nothing to change, or changed what lies outside the store.
+        note(caller, wanted)
+    return result
+
+
+def describe(
+    caller: Caller,
+    operation: Operation,
+    given: BaseModel,
+    outcome: AuditOutcome,
+    decision: Decision,
+    *,
+    code: str | None = None,
+) -> AuditEntry:
+    return entry(
+        caller.principal,
+        caller.channel,
+        operation.name,
+        outcome,
+        id=caller.new_id(),
+        at=iso(caller.now()),
+        arguments_hash=hash_of(given.model_dump()),
+        card=card_of(operation, given),
+        policies=decision.policies,
+        code=code,
+        **caller.origin.model_dump(),
+    )
+
+
+def note(caller: Caller, wanted: AuditEntry) -> None:
+    """An entry by itself."""
+    caller.store.write([put_entry(caller.principal.tenant, wanted)], token=wanted.id)

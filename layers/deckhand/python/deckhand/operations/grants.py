@@ -1,0 +1,76 @@
+"""Standing yeses: «always allow this tool on this card, until then», given on the ground of a proposal."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import Field
+
+from deckhand.domain.errors import InvalidRequest
+from deckhand.domain.grant import MAX_DAYS, Grant
+from deckhand.domain.times import iso
+from deckhand.operations.arguments import Arguments
+from deckhand.operations.caller import Caller
+from deckhand.operations.registry import Http, operation
+from deckhand.storage.grants import Grants
+from deckhand.storage.proposals import Proposals
+
+
+class NewGrant(Arguments):
+    proposalId: str = Field(description="Its tool and its card are what is granted.")
+    until: str = Field(max_length=40, description="An instant in ISO 8601, at most 90 days ahead.")
+
+
+class GrantId(Arguments):
+    id: str
+
+
+class Nothing(Arguments):
+    pass
+
+
+@operation(summary="Give a standing yes", input=NewGrant, mutates=True, http=Http("POST", "/api/grants", status=201))
+def create_grant(caller: Caller, given: NewGrant) -> dict[str, Any]:
+    """`{id, operation, card?, until}`. The proposal itself is still to be decided. Raises `UnknownProposal`,
+    `InvalidRequest`, `TooManyGrants`.
+    """
+    until = _until(given.until, caller.now())
+    proposal = Proposals(caller.store).find(caller.owner, given.proposalId).proposal
+    grant = Grant(
+        id=caller.new_id(),
+        operation=proposal.tool,
+        card=proposal.card,
+        created_at=caller.now(),
+        until=until,
+        granted_by=caller.principal.name,
+    )
+    Grants(caller.store, caller.owner).add(grant, token=caller.new_id())
+    return _shown(grant)
+
+
+@operation(summary="List standing yeses", input=Nothing, http=Http("GET", "/api/grants"))
+def list_grants(caller: Caller, _: Nothing) -> dict[str, Any]:
+    """`{grants: [{id, operation, card?, until}]}`: the caller's own, those that still hold."""
+    return {"grants": [_shown(grant) for grant in Grants(caller.store, caller.owner).all()]}
+
+
+@operation(summary="Revoke a standing yes", input=GrantId, mutates=True, http=Http("DELETE", "/api/grants/{id}"))
+def revoke_grant(caller: Caller, given: GrantId) -> dict[str, Any]:
+    """`{ok: true}`. Raises `UnknownGrant`."""
+    Grants(caller.store, caller.owner).revoke(given.id, token=caller.new_id())
+    return {"ok": True}
+
+
+def _until(text: str, now: float) -> float:
+    try:
+        found = datetime.fromisoformat(text)
+        instant = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise InvalidRequest("until must be an instant such as 2027-01-31T00:00:00Z.") from None
+    if not now < instant <= now + MAX_DAYS * 86_400:
+        raise InvalidRequest(f"until must lie ahead, by at most {MAX_DAYS} days.")
+    return instant
+
+
+def _shown(grant: Grant) -> dict[str, Any]:
+    card = {} if grant.card is None else {"card": grant.card}
+    return {"id": grant.id, "operation": grant.operation, **card, "until": iso(grant.until)}

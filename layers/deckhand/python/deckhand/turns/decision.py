@@ -1,0 +1,238 @@
+"""Deciding what waits: a yes runs the call exactly once, a no never runs it, and whoever dies in between is found.
+
+A yes first takes the proposal (PROPOSED to EXECUTING, one conditional write); the operation's own transaction then
+holds on to it and carries the audit's entry. So of any number of yeses one runs; a process that comes back after its
+lease cannot write any more; and the entry tells later whether the effect is there.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from deckhand.agent import wording
+from deckhand.agent.toolbox import ToolResult
+from deckhand.agent.tools import carried_out, faults
+from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, entry
+from deckhand.domain.errors import (
+    AlreadyApplied,
+    AlreadyDecided,
+    ConditionFailed,
+    NotAllowed,
+    StorageError,
+    StorageUnavailable,
+    ValidationFailed,
+)
+from deckhand.domain.json_text import dumps, loads
+from deckhand.domain.principal import Channel, Principal
+from deckhand.domain.proposal import MAX_REASON, Proposal
+from deckhand.domain.times import iso
+from deckhand.operations.caller import Caller
+from deckhand.operations.execution import describe, perform
+from deckhand.operations.permission import permission
+from deckhand.operations.registry import REGISTRY, Operation
+from deckhand.storage.audit import audit_key, put_entry
+from deckhand.storage.conversations import Owner
+from deckhand.storage.proposals import Proposals, StoredProposal, check_proposal, put_proposal
+from deckhand.storage.repeat import write_surely
+from deckhand.storage.switches import Switches
+from deckhand.turns.announcement import announce, proposal_decided
+from deckhand.turns.context import TurnContext
+from deckhand.turns.start import ATTEMPTS, owner_of
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The proposal as it is now, and what the model is told."""
+
+    proposal: Proposal
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that may run: as whom, and with what."""
+
+    operation: Operation
+    given: BaseModel
+    caller: Caller
+
+
+class Decisions:
+    """`caller_for` makes the caller of a principal on a channel. Blocking; raises storage errors."""
+
+    def __init__(self, context: TurnContext, caller_for: Callable[[Principal, Channel], Caller]) -> None:
+        self._context, self._caller_for = context, caller_for
+        self._proposals = Proposals(context.store)
+
+    def find(self, owner: Owner, id: str) -> StoredProposal:
+        """Raises `UnknownProposal`. One whose process is gone is taken back first."""
+        return self._reclaimed(owner, self._proposals.find(owner, id))
+
+    def all(self, owner: Owner, conversation: str) -> list[StoredProposal]:
+        return [self._reclaimed(owner, stored) for stored in self._proposals.all(owner, conversation)]
+
+    def open_in(self, owner: Owner, proposal: Proposal) -> list[str]:
+        """The ids of those that the turn of `proposal` still waits for."""
+        now = self._context.now()
+        return [
+            stored.proposal.id
+            for stored in self.all(owner, proposal.conversation)
+            if stored.proposal.turn_id == proposal.turn_id and stored.proposal.is_open(now)
+        ]
+
+    def confirm(
+        self,
+        principal: Principal,
+        stored: StoredProposal,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Decided:
+        """Runs the call, as whom it was proposed for, when both may: they and who decides.
+
+        Raises `AgentSwitchedOff`, `AlreadyDecided`, `ProposalExpired`, `NotAllowed`, `ValidationFailed` for arguments
+        that were edited.
+        """
+        owner, now = owner_of(principal), self._context.now()
+        Switches(self._context.store, principal.tenant).check(principal)
+        text = None if arguments is None else dumps(dict(arguments))
+        executing = stored.proposal.executing(now, by=principal.name, arguments=text, key=key)
+        call = self._call(principal, executing)
+        taken = self._take(owner, principal, stored, executing, "confirmed")
+        audit = _execution(executing, call)
+        result = carried_out(
+            call.operation,
+            lambda: perform(
+                call.caller, call.operation, call.given, audit=audit, beside=[check_proposal(owner, taken)]
+            ),
+            call.given,
+        )
+        code = loads(result.content).get("code") if result.failed else None
+        if code == AlreadyApplied.code:
+            return self._settle(owner, taken)
+        if code == StorageUnavailable.code and self._is_applied(owner, executing):
+            # Only the answer was lost.
+            result = ToolResult(dumps({"status": "done", "note": wording.EFFECT_KNOWN}))
+        finished = executing.finished(result.content, failed=result.failed)
+        with suppress(ConditionFailed):
+            # Refused only when this process was given up meanwhile; then its transaction was refused before.
+            write_surely(
+                self._context.store, [put_proposal(owner, finished, after=taken)], token=self._context.new_id()
+            )
+        self._announce(principal, finished)
+        return Decided(finished, result)
+
+    def reject(
+        self, principal: Principal, stored: StoredProposal, *, reason: str | None = None, key: str | None = None
+    ) -> Decided:
+        """Raises `AgentSwitchedOff`, `AlreadyDecided`, `ProposalExpired`."""
+        owner = owner_of(principal)
+        Switches(self._context.store, principal.tenant).check(principal)
+        told = {"status": "rejected", "note": wording.REJECTED}
+        result = dumps({**told, "reason": reason[:MAX_REASON]} if reason else told)
+        rejected = stored.proposal.rejected(self._context.now(), by=principal.name, result=result, key=key)
+        self._take(owner, principal, stored, rejected, "rejected")
+        self._announce(principal, rejected)
+        return Decided(rejected, ToolResult(result))
+
+    def _announce(self, principal: Principal, proposal: Proposal) -> None:
+        notice = proposal_decided(proposal.conversation, proposal.id, proposal.state)
+        announce(self._context.jobs, principal, notice)
+
+    # -- one proposal
+
+    def _call(self, principal: Principal, proposal: Proposal) -> _Call:
+        operation = REGISTRY.find(proposal.tool)
+        if operation is None:
+            raise NotAllowed("There is no such tool any more.")
+        try:
+            given = operation.input.model_validate(loads(proposal.arguments))
+        except ValidationError as invalid:
+            raise ValidationFailed(errors=[{"path": "arguments", "message": faults(invalid)}]) from None
+        origin = Origin(
+            conversation=proposal.conversation or None,
+            turn_id=proposal.turn_id,
+            call_id=proposal.call_id,
+            proposal_id=proposal.id,
+        )
+        proposer = self._caller_for(proposal.actor.principal(), proposal.channel)
+        for caller in (self._caller_for(principal, proposal.channel), proposer):
+            if permission(caller, operation, given, confirmed=True).verdict != "allow":
+                raise NotAllowed()
+        return _Call(operation, given, replace(proposer, confirmed=True, origin=origin))
+
+    def _take(
+        self, owner: Owner, principal: Principal, stored: StoredProposal, moved: Proposal, outcome: AuditOutcome
+    ) -> StoredProposal:
+        """Writes a decision and its audit. Raises `AlreadyDecided` when somebody was quicker."""
+        told = entry(
+            principal,
+            "api",
+            moved.tool,
+            outcome,
+            id=self._context.new_id(),
+            at=iso(self._context.now()),
+            arguments_hash=moved.arguments_hash,
+            card=moved.card,
+            conversation=moved.conversation or None,
+            turn_id=moved.turn_id,
+            call_id=moved.call_id,
+            proposal_id=moved.id,
+        )
+        ops = [put_proposal(owner, moved, after=stored), put_entry(principal.tenant, told)]
+        try:
+            write_surely(self._context.store, ops, token=self._context.new_id())
+        except ConditionFailed:
+            now = self._context.now()
+            raise AlreadyDecided(**self._proposals.find(owner, moved.id).proposal.outcome(now)) from None
+        return StoredProposal(moved, stored.version + 1)
+
+    # -- a process that is gone
+
+    def _reclaimed(self, owner: Owner, stored: StoredProposal) -> StoredProposal:
+        for _ in range(ATTEMPTS):
+            if not stored.proposal.is_stranded(self._context.now()):
+                return stored
+            with suppress(ConditionFailed):
+                self._move_on(owner, stored)
+            stored = self._proposals.find(owner, stored.proposal.id)
+        raise StorageUnavailable()
+
+    def _settle(self, owner: Owner, stored: StoredProposal) -> Decided:
+        """What another process did of this call, or may still do."""
+        with suppress(ConditionFailed, StorageError):
+            self._move_on(owner, stored)
+        found = self._proposals.find(owner, stored.proposal.id).proposal
+        if found.result is None:
+            raise AlreadyDecided(**found.outcome(self._context.now()))
+        return Decided(found, ToolResult(found.result, failed=found.state == "failed"))
+
+    def _move_on(self, owner: Owner, stored: StoredProposal) -> None:
+        """To what the audit says: done, or nothing was done and it waits again. Raises `ConditionFailed`."""
+        proposal, applied = stored.proposal, self._is_applied(owner, stored.proposal)
+        told = dumps({"status": "done", "note": wording.EFFECT_KNOWN})
+        moved = proposal.finished(told, failed=False) if applied else proposal.waiting_again()
+        self._proposals.move(owner, moved, after=stored, token=self._context.new_id())
+
+    def _is_applied(self, owner: Owner, proposal: Proposal) -> bool:
+        at = iso(proposal.decided_at or 0.0)
+        return self._context.store.get(audit_key(owner.tenant, _named(proposal, at))) is not None
+
+
+def _execution(proposal: Proposal, call: _Call) -> AuditEntry:
+    """The entry of the effect, under a name that can be looked for."""
+    at = iso(proposal.decided_at or 0.0)
+    decision = permission(call.caller, call.operation, call.given, confirmed=True)
+    described = describe(call.caller, call.operation, call.given, "succeeded", decision)
+    return described.model_copy(update={"id": proposal.id, "at": at})
+
+
+def _named(proposal: Proposal, at: str) -> AuditEntry:
+    """Only what an entry's key is made of."""
+    return entry(proposal.actor.principal(), proposal.channel, proposal.tool, "succeeded", id=proposal.id, at=at)
