@@ -1,6 +1,7 @@
 """The environment that a function sees on the laptop: the template's, with the developer's settings over it."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from infra.local.template import Function
@@ -51,3 +52,14 @@ def function_environment(
 def wants_demo(environ: Mapping[str, str]) -> bool:
     """Whether no gateway is set, in the present form or the legacy one."""
     return not environ.get("CHAT_ENDPOINT_URL") and not environ.get("CHAT_GATEWAY_HOST")
+
+
+def shifted_clock(environ: Mapping[str, str]) -> Callable[[], float]:
+    """The time that functions go by: the machine's, moved by `DECKHAND_CLOCK_OFFSET_S`. What is no number stops them
+    anyhow.
+    """
+    try:
+        offset = float(environ.get("DECKHAND_CLOCK_OFFSET_S") or 0)
+    except ValueError:
+        offset = 0.0
+    return lambda: time.time() + offset

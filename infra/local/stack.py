@@ -23,7 +23,7 @@ from infra.local import demo_gateway
 from infra.local.aftermath import FolderInUseError, sole_user
 from infra.local.crew import Size
 from infra.local.data_folder import DataFolder
-from infra.local.environment import function_environment, wants_demo
+from infra.local.environment import function_environment, shifted_clock, wants_demo
 from infra.local.front import front
 from infra.local.intrinsics import TemplateError
 from infra.local.journal import write_journal
@@ -161,7 +161,10 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
                 )
                 for function in functions
             ]
-            async with running_pools(programs) as pools, running_ticker(pools, data.database, left=stop.left):
+            async with (
+                running_pools(programs) as pools,
+                running_ticker(pools, data.database, left=stop.left, clock=shifted_clock(environ)),
+            ):
                 stop.http = server(front(pools))
                 # The socket listens already, so whoever reads the line can connect at once.
                 print(f"deckhand ready: http://127.0.0.1:{bound.getsockname()[1]} token: {token}", flush=True)

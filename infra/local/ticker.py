@@ -22,14 +22,16 @@ logger = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def running_ticker(pools: Sequence[Pool], database: Path, *, left: Callable[[], float]) -> AsyncIterator[None]:
+async def running_ticker(
+    pools: Sequence[Pool], database: Path, *, left: Callable[[], float], clock: Callable[[], float] = time.time
+) -> AsyncIterator[None]:
     """Hands jobs and minutes to the functions that want them, until the block ends. Jobs that run then get the
-    seconds that are `left`; they may be turns.
+    seconds that are `left`; they may be turns. `clock` is the functions', whose minutes count.
     """
     queue = SqliteQueue(database, now=time.time)
     calls: set[asyncio.Task[None]] = set()
     tasks = [asyncio.create_task(_work(pool, queue, calls)) for pool in pools if pool.function.queue]
-    tasks += [asyncio.create_task(_tick(pool)) for pool in pools if pool.function.schedule]
+    tasks += [asyncio.create_task(_tick(pool, clock)) for pool in pools if pool.function.schedule]
     try:
         yield
     finally:
@@ -66,13 +68,13 @@ async def _deliver(pool: Pool, queue: SqliteQueue, delivery: Delivery) -> None:
         await asyncio.to_thread(queue.done, delivery.id)
 
 
-async def _tick(pool: Pool) -> None:
+async def _tick(pool: Pool, clock: Callable[[], float]) -> None:
     """Once at the start, for what a stopped stack left behind, then at each full minute."""
     while True:
-        now = time.time()
+        now = clock()
         event = {"source": "aws.events", "detail-type": "Scheduled Event", "time": _stamp(now), "detail": {}}
         await _call(pool, event)
-        await asyncio.sleep(MINUTE - time.time() % MINUTE)
+        await asyncio.sleep(MINUTE - clock() % MINUTE)
 
 
 async def _call(pool: Pool, event: dict[str, Any]) -> Any:

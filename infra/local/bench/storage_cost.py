@@ -38,6 +38,7 @@ class CountingStore:
 
     inner: SqliteStore
     operations: int = 0
+    reads: int = 0
     write_units: float = 0
     read_units: float = 0
     sizes: dict[Key, int] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class CountingStore:
         self.inner.delete_many(keys)
 
     def _read(self, items: Sequence[Item]) -> None:
-        self.operations += 1
+        self.operations, self.reads = self.operations + 1, self.reads + 1
         self.read_units += max(1, math.ceil(sum(map(item_bytes, items)) / 4096))
 
     def _units(self, op: Op) -> int:

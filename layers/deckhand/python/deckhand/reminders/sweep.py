@@ -3,8 +3,23 @@
 A push leaves the outbox when the queue has it; what a sweep that died left there is sent by a later one. So a push is
 never lost, and may be queued twice under the same `fire`, by which its delivery knows it.
 
-After a time without sweeps the cursor makes up for it, minute by minute; past a day, or without a cursor, everything is
-looked at once.
+After a time without sweeps the cursor makes up for it, minute by minute; past a day, or without a cursor, everything
+is looked at once.
+
+How far this goes. A due reminder of a person who has no other costs 9 write units (occurrence, its successor, state
+and outbox at 2 each in the transaction, 1 when the outbox is cleared; the largest item has half a KB) and 2 read
+units; more of the same person and minute share the push and the reads, at 6 write units each. A million a day are 9
+million write units. `deckhand bench` claims and queues 1,000 of 1,000 people in about 3 s on SQLite. What ends it is
+the partition: a DynamoDB partition takes 1,000 write units a second, so a minute's items go at 500 a second, and the
+desk's outbox at 330.
+
+For millions, split minutes and desks by people: `due#<minute>#<shard>` and `sweep#<shard>`, with the shard a hash of
+the user modulo a count that the cursor item keeps; occurrences carry it in their key, so a new count needs no move,
+only that both are read for a week. The minute's function then only reads the count and sends one message a shard and
+minute through the queue, and each worker runs what is below for its shard, with its own cursor: a message that comes
+twice does no harm already. At 3,000 due a shard and minute each is done in 10 s: a million in one minute take 334
+shards. With about 20 ms a claim on DynamoDB (two reads and a transaction; an estimate, eight side by side) a million
+claims are 2,500 seconds of a 1 GB function, 8 s a shard.
 """
 
 import logging
