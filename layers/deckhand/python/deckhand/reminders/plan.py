@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from deckhand.domain.occurrence import Occurrence, next_occurrence, rule_of
+from deckhand.domain.occurrence import DAY, Occurrence, next_occurrence, rule_of
 from deckhand.domain.reminders import Reminder, items_of, missed, switched_off
+from deckhand.domain.times import local
 
 NEAR_S = 120
 """A turn this near might be written into a minute that has been swept; it is kept where every sweep looks."""
+AHEAD_S = 2 * DAY
+"""A slot further ahead came by a clock that was wrong; a zone alone moves nobody by more than a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ def _wanted(
     changed = old is None or old.trigger != item["trigger"]
     base = old or Reminder(card=card, item=item["id"], trigger=item["trigger"])
     base = base.model_copy(update={"trigger": item["trigger"], "default_on": item.get("default", "on") == "on"})
+    if base.last_slot > f"{local(now + AHEAD_S, zone):%Y-%m-%dT%H:%M}":
+        base = base.model_copy(update={"last_slot": ""})
     if off:
         return base.with_turn(None, zone, near=False)
     if not changed and base.pending is not None and base.pending <= now:
