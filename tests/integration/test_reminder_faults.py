@@ -94,7 +94,7 @@ def test_a_worker_that_dies_between_claim_and_queue_leaves_the_push_to_the_next_
 
     world.clock.time = at("2026-11-30 09:00")
     sweeper = world.sweeper()
-    sweeper._jobs = DeadlyQueue()
+    sweeper._jobs = DeadlyQueue()  # type: ignore[assignment]
     with pytest.raises(Killed):
         sweeper.run()
     assert world.listed()[AM]["next_due"] == "2026-12-01T09:00:00.000Z", "it is claimed"
@@ -150,7 +150,7 @@ def test_one_users_trouble_keeps_no_other_waiting(world: World) -> None:
             return world.store.query(table, pk, **options)
 
     world.clock.time = at("2026-11-30 09:00")
-    swept = world.sweeper(NotForAnn()).run()  # type: ignore[arg-type]
+    swept = world.sweeper(NotForAnn()).run()
     assert (swept.pushes, swept.failed) == (1, True)
     assert [job.actor.user for job in world.pushed()] == ["owner"]
     world.clock.time += 60
