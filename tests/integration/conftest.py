@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from deckhand.domain import recovery
 from deckhand.storage.sqlite import SqliteStore
 from tests.faults import World
 from tests.stores import Clock, DynamoTables
+
+
+@pytest.fixture(autouse=True)
+def cheap_recovery_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made to cost time; the unit tests let them."""
+    monkeypatch.setattr(recovery, "COST", 2)
 
 
 @pytest.fixture

@@ -5,7 +5,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deckhand.domain.account import MAX_SESSIONS
 from deckhand.domain.base64url import from_base64, to_base64url
@@ -317,6 +320,12 @@ def test_a_passkey_belongs_to_one_user_only(deployment: Deployment) -> None:
     assert owner.sign_in().body["user"]["id"] == "owner"
 
 
+def test_a_passkey_that_is_there_is_not_added_again(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    assert owner.enrol(name="again").refusal == FAILED
+    assert len(owner("GET", "/api/credentials").body["credentials"]) == 1
+
+
 def test_a_second_device_needs_the_session_that_asked_for_it(deployment: Deployment) -> None:
     owner = deployment.owner()
     guest = deployment.guest(owner, "viewer")
@@ -575,3 +584,27 @@ def test_nothing_secret_is_stored_or_logged(
         assert secret.encode() not in stored
         assert secret not in said
     assert guess not in said
+
+
+# -- whatever is sent
+
+
+@given(
+    cookie=st.one_of(
+        st.text(max_size=80),
+        st.builds("__Host-deckhand={}".format, st.text(max_size=80)),
+        st.builds(
+            "{}; __Host-deckhand={}; {}".format, st.text(max_size=20), st.text(max_size=60), st.text(max_size=20)
+        ),
+    )
+)
+@hypothesis.settings(
+    max_examples=300,
+    deadline=None,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+def test_no_cookie_that_is_made_up_opens_anything_or_makes_anything_fail(deployment: Deployment, cookie: str) -> None:
+    stranger = deployment.browser(Cookie=cookie)
+    assert stranger("GET", "/api/manifests").status in (401, 503)
+    assert stranger("POST", "/auth/logout").status == 200

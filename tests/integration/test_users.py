@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from deckhand.domain.subscription import Subscription
 from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
+from deckhand.storage.subscriptions import Subscriptions
 from tests.people import Browser, Deployment
-from tests.stores import Clock
+from tests.stores import Clock, new_token
 
 FAILED = (401, "sign_in_failed")
 LAST_OWNER = (409, "last_owner")
 FORBIDDEN = (403, "forbidden")
+MOMENT_TEXT = "2027-01-15T08:00:00.000Z"
 
 
 @pytest.fixture
@@ -242,3 +245,57 @@ def test_passkeys_and_codes_are_managed_by_people_only(store: ItemStore, clock: 
     ):
         assert program(method, path).refusal == FORBIDDEN
     assert program("POST", "/api/invites", {"role": "viewer"}).status == 201
+
+
+# -- devices that get pushes
+
+
+def subscribe(browser: Browser, endpoint: str) -> None:
+    with browser.deployment.on_time():
+        subscription = Subscription(
+            endpoint=endpoint, p256dh="k", auth="a", created_at=MOMENT_TEXT, seen_at=MOMENT_TEXT
+        )
+        Subscriptions(browser.deployment.store, "main").put(browser.user, subscription, token=new_token())
+
+
+def endpoints(deployment: Deployment, user: str) -> list[str]:
+    return [one.subscription.endpoint for one in Subscriptions(deployment.store, "main").all(user)]
+
+
+def test_signing_out_drops_the_device_that_is_named_and_no_other_persons(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    guest = deployment.guest(owner, "viewer")
+    user = guest.user
+    for browser, name in ((owner, "mine"), (guest, "theirs"), (guest, "other")):
+        subscribe(browser, f"https://push.example.test/{name}")
+    assert guest("POST", "/auth/logout", {"endpoint": "https://push.example.test/mine"}).status == 200
+    assert endpoints(deployment, "owner") == ["https://push.example.test/mine"]
+    guest.sign_in()
+    assert guest("POST", "/auth/logout", {"endpoint": "https://push.example.test/theirs"}).status == 200
+    assert endpoints(deployment, user) == ["https://push.example.test/other"]
+
+
+def test_the_devices_of_who_is_disabled_are_dropped(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    guest = deployment.guest(owner, "viewer")
+    user = guest.user
+    subscribe(guest, "https://push.example.test/theirs")
+    change(owner, user, disabled=True)
+    assert endpoints(deployment, user) == []
+
+
+# -- whoever else the policy lets look after users
+
+
+def test_nobody_gives_or_takes_more_than_they_have(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    editor, viewer = deployment.guest(owner, "editor"), deployment.guest(owner, "viewer")
+    policy = 'permit (principal in Role::"editor", action in Action::"govern", resource);'
+    assert owner("PUT", "/api/policy", {"policy": policy}).status == 200
+    # A process that has not read the document before: others go by what they read for some seconds.
+    editor.deployment = Deployment(deployment.store, deployment.clock)
+    assert editor("POST", "/api/invites", {"role": "editor"}).status == 201
+    assert change(editor, viewer.user, role="editor").status == 200
+    assert editor("POST", "/api/invites", {"role": "owner"}).refusal == FORBIDDEN
+    assert change(editor, editor.user, role="owner").refusal == FORBIDDEN
+    assert change(editor, "owner", disabled=True).refusal == FORBIDDEN

@@ -376,6 +376,7 @@ class Parts:
         from deckhand.storage.attempts import Attempts
         from deckhand.storage.challenges import Challenges
         from deckhand.storage.invites import Invites
+        from deckhand.storage.subscriptions import Subscriptions
 
         store, now, tenant = self.store, self.now, TENANT
         passkeys = Passkeys(self.settings.deckhand_origins)
@@ -399,6 +400,9 @@ class Parts:
             attempts,
             self.session_cookies,
             authenticate=lambda request: self.authenticator.principal(request),
+            forget_device=lambda principal, endpoint: Subscriptions(store, principal.tenant).drop(
+                principal.user, endpoint
+            ),
         )
         return routes.routes()
 

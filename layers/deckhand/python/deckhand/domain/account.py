@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from deckhand.domain.errors import TooManyCredentials, UnknownCredential
+from deckhand.domain.errors import DuplicateId, TooManyCredentials, UnknownCredential
 from deckhand.domain.model import Model
 from deckhand.domain.times import iso
 
@@ -67,7 +67,9 @@ class Account(Model):
         raise UnknownCredential()
 
     def adding(self, credential: Credential) -> "Account":
-        """Raises `TooManyCredentials`."""
+        """Raises `DuplicateId` for one that is there, `TooManyCredentials`."""
+        if any(one.id == credential.id for one in self.credentials):
+            raise DuplicateId()
         if len(self.credentials) >= MAX_CREDENTIALS:
             raise TooManyCredentials()
         return self.model_copy(update={"credentials": (*self.credentials, credential)})

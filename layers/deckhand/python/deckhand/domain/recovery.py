@@ -15,6 +15,7 @@ CODES = 10
 SELECTOR_CHARS, CHARS, GROUP = 8, 24, 4
 CODE_BYTES = 15
 SALT_BYTES = 16
+COST = 2**14
 LOOKALIKES = str.maketrans({"0": "O", "1": "I", "8": "B"})
 
 
@@ -67,4 +68,4 @@ def _parted(whole: str) -> Code:
 
 
 def _hash(proof: str, salt: bytes) -> bytes:
-    return hashlib.scrypt(proof.encode(), salt=salt, n=2**14, r=8, p=1)
+    return hashlib.scrypt(proof.encode(), salt=salt, n=COST, r=8, p=1)

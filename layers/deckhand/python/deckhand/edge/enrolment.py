@@ -7,7 +7,7 @@ from typing import Any
 
 from deckhand.domain.access_token import fingerprint
 from deckhand.domain.account import OWNER_ID, Account, Credential
-from deckhand.domain.errors import ConditionFailed, SignInFailed, UnknownUser
+from deckhand.domain.errors import ConditionFailed, DuplicateId, SignInFailed, UnknownUser
 from deckhand.domain.principal import Principal
 from deckhand.edge.passkeys import Answer, Passkeys, challenge_of
 from deckhand.edge.session_opening import Opened, SessionOpening, enabled
@@ -58,7 +58,7 @@ class Enrolments:
         fresh = self.passkeys.created(answer, challenge=challenge, nickname=nickname, now=self.opening.now())
         try:
             return self._keep(enrolment, fresh)
-        except (ConditionFailed, UnknownUser):
+        except (ConditionFailed, DuplicateId, UnknownUser):
             raise SignInFailed() from None
 
     def _keep(self, enrolment: Enrolment, fresh: Credential) -> Opened:

@@ -22,6 +22,7 @@ from deckhand.storage.attempts import Attempts
 
 BODY_BYTES = 64 * 1024
 MAX_CODE = 200
+MAX_ENDPOINT = 2048
 HOUSEHOLD_BITS = 64
 """Of an IPv6 address: who has one has all that share them."""
 
@@ -30,13 +31,16 @@ Step = Callable[[Request], "Response[Any]"]
 
 @dataclass(frozen=True, slots=True)
 class IdentityRoutes:
-    """`authenticate` finds the principal of a request, or raises as it does for every other route."""
+    """`authenticate` finds the principal of a request, or raises as it does for every other route. `forget_device`
+    takes a principal and the address at which their device gets pushes.
+    """
 
     enrolments: Enrolments
     sign_ins: SignIns
     attempts: Attempts
     sessions: Sessions
     authenticate: Callable[[Request], Principal]
+    forget_device: Callable[[Principal, str], None]
 
     def routes(self) -> list[Route]:
         return [
@@ -100,10 +104,13 @@ class IdentityRoutes:
         return self._in(200, self.sign_ins.by_recovery_code(code))
 
     def _sign_out(self, request: Request) -> "Response[Any]":
-        """The browser forgets the cookie whether it was still good or not."""
+        """The browser forgets the cookie whether it was still good or not; its device gets no more pushes."""
+        endpoint = _text(_optional(request), "endpoint", MAX_ENDPOINT)
         principal = self._signed_in(request)
         secret = session_secret(request, self.sessions.cookie)
         if principal is not None and secret is not None:
+            if endpoint is not None:
+                self.forget_device(principal, endpoint)
             self.sign_ins.opening.close(principal.user, secret)
         answer = json_answer(200, {"ok": True})
         answer.cookies.append(no_cookie(self.sessions.cookie))

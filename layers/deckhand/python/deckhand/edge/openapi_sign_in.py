@@ -12,6 +12,13 @@ _PASSKEY = {
 _NAME = {"type": "string", "minLength": 1, "maxLength": 80}
 _INVITE = {"type": "string", "minLength": 1, "maxLength": 200, "description": "An invite, or the first owner's code."}
 
+_ENDPOINT = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 2048,
+    "description": "Where this device gets pushes; it gets none any more.",
+}
+
 
 def _route(name: str, summary: str, answer: str, *, status: str = "200", **more: Any) -> dict[str, Any]:
     return described(name, summary, {status: object_answer(answer)}, tag="sign-in", security=[], **more)
@@ -56,5 +63,12 @@ SIGN_IN_PATHS: dict[str, dict[str, Any]] = {
             ),
         )
     },
-    "/auth/logout": {"post": _route("logout", "Sign out of this session", "`{ok}`.")},
+    "/auth/logout": {
+        "post": _route(
+            "logout",
+            "Sign out of this session",
+            "`{ok}`.",
+            requestBody=_body({"type": "object", "properties": {"endpoint": _ENDPOINT}}, required=False),
+        )
+    },
 }

@@ -16,6 +16,7 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.accounts import Accounts, Edit, put_code
 from deckhand.storage.invites import CODE_BYTES, INVITE_LIFE_S, Invite, Invites
+from deckhand.storage.subscriptions import Subscriptions
 from deckhand.storage.tokens import Tokens
 
 
@@ -81,7 +82,7 @@ def make_recovery_codes(caller: Caller, given: Nothing) -> dict[str, Any]:
 @operation(summary="Invite somebody", input=NewInvite, http=Http("POST", "/api/invites", status=201), mutates=True)
 def create_invite(caller: Caller, given: NewInvite) -> dict[str, Any]:
     """`{code, expiresAt}`: it lets one person in within 7 days, and is shown this once. Raises `NotAllowed`."""
-    _check_owner(caller)
+    _check_rank(caller, given.role)
     code = to_base64url(caller.random(CODE_BYTES))
     expires = int(caller.now()) + INVITE_LIFE_S
     invites = Invites(caller.store, caller.principal.tenant, new_id=caller.new_id)
@@ -92,9 +93,8 @@ def create_invite(caller: Caller, given: NewInvite) -> dict[str, Any]:
 @operation(summary="List users", input=Nothing, http=Http("GET", "/api/users"))
 def list_users(caller: Caller, given: Nothing) -> dict[str, Any]:
     """`{users: [{id, name, role, disabled, createdAt, credentials}]}`, oldest first; `credentials` counts their
-    passkeys. Raises `NotAllowed`.
+    passkeys.
     """
-    _check_owner(caller)
     found = [stored.account for stored in _accounts(caller).all()]
     return {"users": [_shown(account) for account in sorted(found, key=lambda one: one.created_at)]}
 
@@ -102,20 +102,21 @@ def list_users(caller: Caller, given: Nothing) -> dict[str, Any]:
 @operation(summary="Read a user", input=UserId, http=Http("GET", "/api/users/{id}"))
 def read_user(caller: Caller, given: UserId) -> dict[str, Any]:
     """`{user}`, of oneself or for an owner. Raises `NotAllowed`, `UnknownUser`."""
-    if given.id != caller.principal.user:
-        _check_owner(caller)
+    if given.id != caller.principal.user and caller.principal.role != "owner":
+        raise NotAllowed("Only an owner may read others.")
     return {"user": _shown(_found(caller, given.id))}
 
 
 @operation(summary="Change a user", input=UserChange, http=Http("PATCH", "/api/users/{id}"), mutates=True)
 def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
-    """`{user}`. A new role, or being disabled, ends their sessions, and revokes tokens that may do more. Raises
-    `NotAllowed`, `UnknownUser`, `LastOwner`.
+    """`{user}`. A new role, or being disabled, ends their sessions, and revokes tokens that may do more; the
+    devices of who is disabled get no more pushes. Raises `NotAllowed`, `UnknownUser`, `LastOwner`.
     """
-    _check_owner(caller)
 
     def edit(account: Account) -> Edit:
         role = given.role or account.role
+        _check_rank(caller, account.role)
+        _check_rank(caller, role)
         disabled = account.disabled if given.disabled is None else given.disabled
         named = account if given.name is None else account.model_copy(update={"name": given.name.strip()})
         return Edit(named.becoming(role=role, disabled=disabled))
@@ -123,6 +124,8 @@ def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
     _check_id(given.id)
     account = _accounts(caller).change(given.id, edit)
     _revoke_beyond(caller, account)
+    if account.disabled:
+        Subscriptions(caller.store, caller.principal.tenant).drop_all(account.id)
     return {"user": _shown(account)}
 
 
@@ -165,9 +168,10 @@ def _check_id(user: str) -> None:
         raise UnknownUser()
 
 
-def _check_owner(caller: Caller) -> None:
-    if caller.principal.role != "owner":
-        raise NotAllowed("Only an owner may do this.")
+def _check_rank(caller: Caller, role: UserRole) -> None:
+    """Whomever the policy lets look after users: nobody gives, or takes away, more than they have."""
+    if RANKS[role] > RANKS.get(caller.principal.role, -1):
+        raise NotAllowed(f"The role {role} is above your own.")
 
 
 def _shown(account: Account) -> dict[str, Any]:
