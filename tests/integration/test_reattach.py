@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deckhand.domain.events import Event
-from deckhand.domain.turn import LINGER_S, MAX_EVENTS
+from deckhand.domain.turn import LEASE_S, LINGER_S, MAX_EVENTS
 from deckhand.storage.sqlite import SqliteStore
 from deckhand.storage.turns import Numbered
 from deckhand.turns.replay import attach, replay
@@ -168,3 +168,53 @@ async def test_an_ended_turn_stays_readable_for_thirty_seconds(world: World) -> 
     assert await world.process().watch(after=running.told[-1].id) == []
     world.clock.time += 0.1
     assert await world.process().watch() == []
+
+
+# -- a turn that a newer one has followed
+
+
+async def lost_and_followed(world: World) -> tuple[list[Numbered], Running]:
+    """What a watcher saw of a turn whose process died, and the turn that took the conversation over."""
+    process, gate = world.process(), Gate()
+    process.gateway.script(["One ", "two ", gate, *says("three.")])
+    running = started(process)
+    run = asyncio.create_task(running.run())
+    await gate.reached()
+    await until(lambda: process.store.passed["flush"] > 1 and not process.store.busy)
+    process.store.killed = True
+    seen = list(running.told)
+    gate.open()
+    await asyncio.gather(run, return_exceptions=True)
+    world.clock.time += LEASE_S + 1
+    newer = await world.process(says("Four.")).ask("Again.")
+    return seen, newer
+
+
+async def test_the_watcher_of_a_lost_turn_hears_of_its_end_though_a_newer_one_has_begun(world: World) -> None:
+    seen, newer = await lost_and_followed(world)
+    told = await world.process().watch(after=seen[-1].id)
+    assert [n.event.name for n in told] == ["error", "done"]
+    assert told[0].event.data["code"] == "turn_lost"
+    assert told[0].id > seen[-1].id
+    assert await world.process().watch(after=told[-1].id) == newer.told
+
+
+async def test_a_watcher_without_a_cursor_gets_the_newer_turn(world: World) -> None:
+    _, newer = await lost_and_followed(world)
+    assert await world.process().watch() == newer.told
+
+
+async def test_a_watcher_that_comes_late_gets_the_newer_turn(world: World) -> None:
+    seen, _ = await lost_and_followed(world)
+    process, gate = world.process(), Gate()
+    process.gateway.script([gate, *says("Five.")])
+    running = started(process)
+    run = asyncio.create_task(running.run())
+    await gate.reached()
+    world.clock.time += LEASE_S - 5
+    await until(lambda: process.store.passed["renew"])
+    world.clock.time += LINGER_S - LEASE_S + 6
+    watching = asyncio.create_task(world.process().watch(after=seen[-1].id))
+    gate.open()
+    await run
+    assert await watching == running.told

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from deckhand.domain.errors import StorageUnavailable, UnknownConversation
+from deckhand.domain.errors import StorageUnavailable, TurnLost, UnknownConversation
 from deckhand.domain.events import reset
 from deckhand.domain.job import Actor
 from deckhand.domain.principal import Principal
-from deckhand.domain.turn import LINGER_S
+from deckhand.domain.turn import LINGER_S, Head
 from deckhand.storage.conversations import Owner
 from deckhand.storage.turns import READ_LIMIT, Numbered
 from deckhand.turns.context import TurnContext
@@ -54,10 +54,24 @@ def attach(context: TurnContext, principal: Principal, conversation: str, after:
     head = stored.head
     if head.status is not None and header.queued:
         wake_queue(context, owner, conversation, Actor.of(principal))
+    if _is_of_a_lost_turn(context, owner, conversation, head, after):
+        return Attachment(owner, conversation, "", 1, after)
     long_ago = head.finished_at is not None and context.now() - head.finished_at > LINGER_S
     if long_ago or (head.status is not None and after >= head.last_event_id):
         return None
     return Attachment(owner, conversation, head.turn_id, head.first_event_id, after)
+
+
+def _is_of_a_lost_turn(context: TurnContext, owner: Owner, conversation: str, head: Head, after: int) -> bool:
+    """Whether the cursor stands in a lost turn that a newer one has just followed: its watcher hears that it was lost,
+    and of the newer one when it asks again.
+    """
+    if not 0 < after < head.first_event_id - 1 or context.now() - head.started_at > LINGER_S:
+        return False
+    for numbered in context.turns.events(owner, conversation, after=after, start=1, batches=FIRST_BATCHES):
+        if numbered.event.name in ("error", "done"):
+            return numbered.event.data.get("code") == TurnLost.code
+    return False
 
 
 async def replay(context: TurnContext, attachment: Attachment) -> AsyncIterator[Numbered]:
