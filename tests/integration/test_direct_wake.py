@@ -15,10 +15,12 @@ from deckhand.turns.slots import take_slot
 from tests.conductor import PAST, Conductor, Told
 from tests.direct import Direct
 from tests.scripted_gateway import (
+    DONE,
     Reply,
     ScriptedGateway,
     call,
     call_reply,
+    delta,
     error_reply,
     page_reply,
     text_reply,
@@ -65,6 +67,21 @@ def deploy(tmp_path: Path, scripted_gateway: ScriptedGateway, conductor: Conduct
 @pytest.fixture
 def sleeper(deploy: Deploy) -> Sleeper:
     return deploy()
+
+
+# -- the model's name
+
+NAMELESS = Reply([delta(content="Hi").replace(b'"model": "scripted-1", ', b""), DONE])
+
+
+@pytest.mark.parametrize("mode", [None, *MODES])
+@pytest.mark.parametrize(("said", "name"), [(text_reply("Hi"), "scripted-1"), (NAMELESS, "asked-for")])
+def test_002_06_26_the_model_is_the_one_that_the_gateway_named_or_else_was_asked_for(
+    sleeper: Sleeper, conductor: Conductor, mode: str | None, said: Reply, name: str
+) -> None:
+    conductor.ready(sleeper.scripted.url)
+    sleeper.scripted.queue(said)
+    assert sleeper.say(mode) == (200, {"reply": "Hi", "sessionId": "s", "model": name})
 
 
 # -- the body
