@@ -256,8 +256,9 @@ class Loop:
                 yield tool_status(call.name, note.card, note.label)
             results += await asyncio.gather(*(self._toolbox.run(call) for call in group))
         self._remember_changes(results)
-        proposals = tuple(result.proposal for result in results if result.proposal is not None)
-        if proposals:
+        waiting = [result.proposal for result in results if result.proposal is not None]
+        if waiting:
+            proposals = tuple(one.model_copy(update={"siblings": len(waiting)}) for one in waiting)
             yield Waiting(_with_results(exchange, results), proposals)
             yield self._outcome(status="awaiting_confirmation", text=self._at.preamble, proposals=proposals)
             return

@@ -49,6 +49,8 @@ class Proposal(Model):
     summary: str
     card: str | None = None
     destructive: bool = False
+    siblings: int = 1
+    """How many wait in the same step, this one included."""
     actor: Actor
     channel: Channel
     created_at: float

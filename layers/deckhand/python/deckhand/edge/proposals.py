@@ -145,10 +145,8 @@ class ProposalRoutes:
         if len({(one.proposal.conversation, one.proposal.turn_id) for one in stored}) > 1:
             raise InvalidRequest("These proposals are of different turns; decide them apart.")
         proposal = stored[0].proposal
-        if proposal.conversation:
-            self._context.conversations.find(asked.owner, proposal.conversation)
-            if self._chats is None:
-                raise ChatNotConfigured()
+        if proposal.conversation and self._chats is None:
+            raise ChatNotConfigured()
         if asked.claim is not None and (known := claimed(self._context, asked.claim)) is not None:
             return self._answers.of_known(asked.owner, known, stream=asked.stream)
         outcomes: list[dict[str, Any]] = []

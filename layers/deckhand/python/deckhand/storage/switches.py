@@ -9,7 +9,7 @@ from typing import Literal
 from deckhand.domain import json_text
 from deckhand.domain.errors import AgentSwitchedOff
 from deckhand.domain.principal import Principal
-from deckhand.storage.port import Delete, Item, ItemStore, Key, Put
+from deckhand.storage.port import ABSENT, Check, Delete, Item, ItemStore, Key, Put
 
 Scope = Literal["all", "user", "token"]
 
@@ -35,9 +35,12 @@ class Switches:
 
     def check(self, principal: Principal) -> None:
         """One read. Raises `AgentSwitchedOff`."""
-        concerned = {"all", f"user#{principal.user}", f"{principal.kind}#{principal.id}"}
-        if concerned & {item.sk for item in self._store.query("deck", self._pk).items}:
+        if _concerned(principal) & {item.sk for item in self._store.query("deck", self._pk).items}:
             raise AgentSwitchedOff()
+
+    def checks(self, principal: Principal) -> list[Check]:
+        """As conditions of another write: none of them holds where the assistant is off."""
+        return [Check(Key("deck", self._pk, sk), ABSENT) for sk in sorted(_concerned(principal))]
 
     def turn(self, scope: Scope, id: str, *, on: bool, by: str, at: str, token: str) -> None:
         sk = scope if scope == "all" else f"{scope}#{id}"
@@ -45,6 +48,10 @@ class Switches:
             self._store.write([Delete(Key("deck", self._pk, sk))], token=token)
         else:
             self._store.write([Put(Item("deck", self._pk, sk, json_text.dumps({"by": by, "at": at})))], token=token)
+
+
+def _concerned(principal: Principal) -> set[str]:
+    return {"all", f"user#{principal.user}", f"{principal.kind}#{principal.id}"}
 
 
 def _off(item: Item) -> SwitchedOff:

@@ -18,12 +18,14 @@ from deckhand.agent.toolbox import ToolResult
 from deckhand.agent.tools import carried_out, faults
 from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, entry
 from deckhand.domain.errors import (
+    AgentSwitchedOff,
     AlreadyApplied,
     AlreadyDecided,
     ConditionFailed,
     NotAllowed,
     StorageError,
     StorageUnavailable,
+    UnknownConversation,
     ValidationFailed,
 )
 from deckhand.domain.json_text import dumps, loads
@@ -35,7 +37,8 @@ from deckhand.operations.execution import describe, perform
 from deckhand.operations.permission import permission
 from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.storage.audit import audit_key, put_entry
-from deckhand.storage.conversations import Owner
+from deckhand.storage.conversations import Owner, header_key
+from deckhand.storage.port import EXISTS, Check, Op
 from deckhand.storage.proposals import Proposals, StoredProposal, check_proposal, put_proposal
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.switches import Switches
@@ -78,7 +81,9 @@ class Decisions:
         return [self._reclaimed(owner, stored) for stored in self._proposals.all(owner, conversation)]
 
     def open_in(self, owner: Owner, proposal: Proposal) -> list[str]:
-        """The ids of those that the turn of `proposal` still waits for."""
+        """The ids of those that the turn of `proposal`, which is decided, still waits for."""
+        if proposal.siblings == 1:
+            return []
         now = self._context.now()
         return [
             stored.proposal.id
@@ -100,7 +105,6 @@ class Decisions:
         that were edited.
         """
         owner, now = owner_of(principal), self._context.now()
-        Switches(self._context.store, principal.tenant).check(principal)
         text = None if arguments is None else dumps(dict(arguments))
         executing = stored.proposal.executing(now, by=principal.name, arguments=text, key=key)
         call = self._call(principal, executing)
@@ -133,7 +137,6 @@ class Decisions:
     ) -> Decided:
         """Raises `AgentSwitchedOff`, `AlreadyDecided`, `ProposalExpired`."""
         owner = owner_of(principal)
-        Switches(self._context.store, principal.tenant).check(principal)
         told = {"status": "rejected", "note": wording.REJECTED}
         result = dumps({**told, "reason": reason[:MAX_REASON]} if reason else told)
         rejected = stored.proposal.rejected(self._context.now(), by=principal.name, result=result, key=key)
@@ -170,7 +173,9 @@ class Decisions:
     def _take(
         self, owner: Owner, principal: Principal, stored: StoredProposal, moved: Proposal, outcome: AuditOutcome
     ) -> StoredProposal:
-        """Writes a decision and its audit. Raises `AlreadyDecided` when somebody was quicker."""
+        """Writes a decision and its audit, where the assistant is on and the conversation is there. Raises
+        `AlreadyDecided` when somebody was quicker, `AgentSwitchedOff`, `UnknownConversation`.
+        """
         told = entry(
             principal,
             "api",
@@ -185,10 +190,17 @@ class Decisions:
             call_id=moved.call_id,
             proposal_id=moved.id,
         )
-        ops = [put_proposal(owner, moved, after=stored), put_entry(principal.tenant, told)]
+        ops: list[Op] = [put_proposal(owner, moved, after=stored), put_entry(principal.tenant, told)]
+        if moved.conversation:
+            ops.append(Check(header_key(owner, moved.conversation), EXISTS))
+        switches = Switches(self._context.store, principal.tenant).checks(principal)
         try:
-            write_surely(self._context.store, ops, token=self._context.new_id())
-        except ConditionFailed:
+            write_surely(self._context.store, [*ops, *switches], token=self._context.new_id())
+        except ConditionFailed as failed:
+            if failed.index >= len(ops):
+                raise AgentSwitchedOff() from None
+            if failed.index > 1:
+                raise UnknownConversation() from None
             now = self._context.now()
             raise AlreadyDecided(**self._proposals.find(owner, moved.id).proposal.outcome(now)) from None
         return StoredProposal(moved, stored.version + 1)
