@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from infra.local.bench.bench_stack import running_stack
 from infra.local.bench.cards import card_measures
+from infra.local.bench.gate import gate_measures
 from infra.local.bench.imports import import_measures
 from infra.local.bench.lost import lost_measures
 from infra.local.bench.numbers import Measure, table
@@ -52,6 +53,8 @@ def _all(*, quick: bool) -> Iterator[Measure]:
     yield from lost_measures()
     with tempfile.TemporaryDirectory() as folder:
         yield from reminder_measures(Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        yield from gate_measures(Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         yield from cost_measures(Path(folder), quick=quick)
     yield from import_measures()

@@ -126,7 +126,7 @@ def _cost(folder: Path, *, messages: int, tokens: int, seconds: float) -> tuple[
     parts.__dict__["gateway"] = _Paced(tokens, seconds)
     context = TurnContext.on(counting, now=time.time, new_id=lambda: uuid.uuid4().hex, jobs=parts.jobs, pace=Pace())
     parts.__dict__["turns"] = context
-    conversation = _conversation(context, messages)
+    conversation = conversation_of(context, PRINCIPAL, messages)
     counting.write_units, counting.read_units, counting.operations = 0, 0, 0
     chats = parts.chats
     if chats is None:
@@ -139,7 +139,7 @@ def _cost(folder: Path, *, messages: int, tokens: int, seconds: float) -> tuple[
     return counting.write_units, counting.read_units, counting.operations
 
 
-def _conversation(context: TurnContext, count: int) -> str:
+def conversation_of(context: TurnContext, principal: Principal, count: int) -> str:
     now = iso(time.time())
     header = Header(
         id=context.new_id(), title="bench", created_at=now, updated_at=now, message_count=count, next_seq=count + 1
@@ -148,5 +148,5 @@ def _conversation(context: TurnContext, count: int) -> str:
         Message(seq=n, id=context.new_id(), role="user" if n % 2 else "assistant", content="x" * 80, created_at=now)
         for n in range(1, count + 1)
     ]
-    context.conversations.create(owner_of(PRINCIPAL), header, messages, token=context.new_id())
+    context.conversations.create(owner_of(principal), header, messages, token=context.new_id())
     return header.id
