@@ -1,18 +1,21 @@
 """What asking costs: a decision of the policy, a request's look at who is calling, and a write that waits for a yes."""
 
 import asyncio
+import statistics
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from deckhand.agent.chat import Answer, StepRequest, TextDelta, ToolCall
 from deckhand.bootstrap import Parts
 from deckhand.domain.access_token import AccessToken
+from deckhand.domain.errors import Unauthenticated
 from deckhand.domain.json_text import dumps
 from deckhand.domain.principal import Principal
 from deckhand.domain.proposal import Proposal
+from deckhand.edge.auth import Authenticator
 from deckhand.edge.request import Request
 from deckhand.operations.execution import perform
 from deckhand.operations.permission import permission
@@ -23,12 +26,12 @@ from deckhand.storage.sqlite import SqliteStore
 from deckhand.turns.chat import Run, TurnWish
 from deckhand.turns.idempotency import Claimed
 from deckhand.turns.start import NewTurn, Turn
-from infra.local.bench.numbers import Measure, at_most, measure
+from infra.local.bench.numbers import Measure, at_least, at_most, measure
 from infra.local.bench.processes import CannotMeasureError
 from infra.local.bench.storage_cost import CountingStore, conversation_of
 
 OWNER = Principal(kind="user", id="owner", user="owner", role="owner")
-DECISIONS, REQUESTS = 2_000, 500
+DECISIONS, REQUESTS, ROUNDS = 2_000, 500, 5
 CALLS = {"free": "append_row", "gated": "remove_row"}
 ARGUMENTS = {"free": {"id": "weight", "value": 4}, "gated": {"id": "weight", "path": "[index=0]"}}
 
@@ -54,6 +57,8 @@ def gate_measures(folder: Path) -> Iterator[Measure]:
         _card(parts)
         yield measure("a decision of the policy", "ms", _decisions(parts), at_most(1.0, "p99"))
         yield measure("who is calling: a stored token", "ms", list(_lookups(parts)), at_most(3.0))
+        nearly = "a refused token that is right but for its end, to one that is wrong from its start"
+        yield measure(nearly, "×", list(_nearly(parts)), at_least(0.8), at_most(1.25))
         plain, free, gated = (_requests(parts, counting, kind) for kind in (None, "free", "gated"))
         more = "a gated write: storage requests more than a free one and a turn without a tool"
         yield measure(more, "", [gated - free - plain], at_most(3))
@@ -102,6 +107,23 @@ def _lookups(parts: Parts) -> Iterator[float]:
         began = time.perf_counter()
         parts.authenticate(request)
         yield (time.perf_counter() - began) * 1000
+
+
+def _nearly(parts: Parts) -> Iterator[float]:
+    """Ratios of medians. One that rose with what is right would tell a stranger how far they are."""
+    known = "x" * 64
+    authenticator = Authenticator(known, tokens=parts.tokens)
+    wrong, near = ("y" + known[1:], known[:-1] + "y")
+    for _ in range(ROUNDS):
+        times: dict[str, list[float]] = {wrong: [], near: []}
+        for _ in range(REQUESTS):
+            for given, samples in times.items():
+                request = Request("GET", "/", {"authorization": f"Bearer {given}"}, {}, b"", "r")
+                began = time.perf_counter()
+                with suppress(Unauthenticated):
+                    authenticator.principal(request)
+                samples.append(time.perf_counter() - began)
+        yield statistics.median(times[near]) / statistics.median(times[wrong])
 
 
 def _requests(parts: Parts, counting: CountingStore, kind: str | None) -> int:
