@@ -284,3 +284,92 @@ def test_case_58_a_turn_that_was_missed_just_before_a_move_is_still_told(world: 
     (job,) = world.go("2026-03-29 12:00")
     assert (job.due, job.late) == ("2026-03-29T07:00Z", True)
     assert world.go("2026-03-29 13:00") == []
+
+
+PLAN = {"type": "schedule_due", "card": "meds", "time_of_day": "morning", "time": "09:00"}
+
+
+def test_a_reminder_of_a_plan_comes_only_while_something_is_left_to_do(world: World) -> None:
+    item = {"name": "Zinc", "schedule": {"type": "daily", "time_of_day": "morning"}, "doses": []}
+    world.deck.create("meds", data={"items": [item]}, writeable=WRITEABLE)
+    assert world.remind("zinc", PLAN, card="meds").status == 200
+    assert world.fired("2026-03-28 08:00") == ["meds#zinc"]
+    taken = {"scheduledDate": "2026-03-29", "takenAt": "2026-03-29T06:00:00Z"}
+    world.clock.time = at("2026-03-29 06:00")
+    answer = world.deck("POST", "/api/manifests/meds/data", {"data": {"items": [{**item, "doses": [taken]}]}})
+    assert answer.status == 200
+    assert world.fired("2026-03-29 07:00") == []
+    assert world.fired("2026-03-30 07:00") == ["meds#zinc"]
+
+
+def test_a_reminder_of_a_plan_that_is_gone_says_nothing(world: World) -> None:
+    world.remind("zinc", {**PLAN, "card": "none"})
+    assert world.fired("2026-03-28 08:00") == []
+    assert world.listed()["weight#zinc"]["next_due"] == "2026-03-29T07:00:00.000Z"
+
+
+def test_case_59_days_may_be_numbers_and_the_answer_shows_their_names(world: World) -> None:
+    answer = world.remind("am", {"type": "weekly", "time": "08:00", "days": [0, "MON"]})
+    assert answer.body["trigger"] == {"type": "weekly", "time": "08:00", "days": ["sun", "mon"]}
+    assert world.listed()[AM]["trigger"] == answer.body["trigger"]
+    for days in ([8], [0, 7], ["someday"], []):
+        refused = world.remind("am", {"type": "weekly", "time": "08:00", "days": days})
+        assert (refused.status, refused.code) == (422, "invalid"), days
+
+
+def test_a_body_that_tells_a_reading_is_refused_with_the_reason(world: World) -> None:
+    refused = world.remind("am", daily("09:00"), body="You were at 85.5 kg")
+    assert (refused.status, refused.code) == (422, "invalid")
+    (fault,) = refused.body["errors"]
+    assert fault["path"] == "reminder.body"
+    assert "a number with the unit of a reading" in fault["message"]
+    assert "85.5" not in refused.text
+    assert world.listed() == {}
+
+
+@pytest.mark.parametrize("change", [{"title": "x" * 31}, {"body": "x" * 81}, {"label": "x" * 81}, {"title": " "}])
+def test_a_text_that_is_too_long_or_empty_is_refused(world: World, change: dict[str, str]) -> None:
+    assert world.remind("am", daily("09:00"), **change).status == 422
+    assert world.listed() == {}
+
+
+@pytest.mark.parametrize("block", [{"notifications": {"enabled": False}}, {"enabled": False}])
+def test_a_reminder_on_a_card_that_is_switched_off_stays_off_and_the_answer_says_so(
+    world: World, block: dict[str, object]
+) -> None:
+    world.deck("PATCH", "/api/manifests/weight", {"meta": block})
+    assert "remindersOff" in world.remind("am", daily("09:00")).body
+    assert world.listed()[AM]["next_due"] is None
+    assert world.fired("2026-03-28 08:00") == []
+
+
+def test_an_update_keeps_the_action_and_the_default_of_a_reminder(world: World) -> None:
+    kept = {"action": {"type": "open-card"}, "default": "off"}
+    item = {"id": "am", "label": "a", "title": "a", "body": "a", "trigger": daily("09:00"), **kept}
+    world.deck("PATCH", "/api/manifests/weight", {"meta": {"notifications": {"items": [item]}}})
+    assert world.remind("am", daily("10:00")).body["created"] is False
+    (stored,) = world.deck.get("/api/manifests/weight")["meta"]["notifications"]["items"]
+    assert {name: stored[name] for name in kept} == kept
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"quiet_hours": {"start": "22:00", "end": "22:00"}},
+        {"quiet_hours": {"start": "24:00", "end": "07:00"}},
+        {"quiet_hours": {"start": "22:00"}},
+        {"paused_until": "soon"},
+        {"zone": "UTC"},
+    ],
+)
+def test_quiet_hours_or_a_pause_that_cannot_be_read_change_nothing(world: World, body: dict[str, object]) -> None:
+    assert world.deck("POST", "/api/notifications/global-state", body).status == 422
+    shown = world.deck.get("/api/notifications")
+    assert (shown["quiet_hours"], shown["paused_until"]) == (None, None)
+
+
+def test_the_day_of_a_person_is_that_of_their_zone(world: World) -> None:
+    world.clock.time = at("2026-03-27 23:30")
+    world.moves_to("Pacific/Kiritimati")
+    world.deck.append("weight", {"date": "2026-03-28", "kg": 80})
+    assert world.deck("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-03-29", "kg": 80}}).status == 403

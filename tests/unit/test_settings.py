@@ -171,3 +171,11 @@ def test_002_22_half_a_conductor_stops_the_start(missing: str) -> None:
 def test_a_conductor_that_cannot_be_used_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name):
         read_settings({**CONDUCTOR, name: value})
+
+
+def test_a_clock_is_moved_on_the_laptop_only() -> None:
+    moved = {"DECKHAND_CLOCK_OFFSET_S": "-86400.5"}
+    assert read_settings({**moved, "DECKHAND_SQLITE": "x.sqlite3"}).deckhand_clock_offset_s == -86_400.5
+    for bad in (moved, {"DECKHAND_SQLITE": "x.sqlite3", "DECKHAND_CLOCK_OFFSET_S": "nan"}):
+        with pytest.raises(SettingsError, match="DECKHAND_CLOCK_OFFSET_S"):
+            read_settings(bad)

@@ -25,6 +25,6 @@ def telling(text: str) -> str | None:
     doses may stand there.
     """
     for pattern, what in READINGS:
-        if found := pattern.search(text):
-            return f"{what} ({found[0].strip()!r})"
+        if pattern.search(text):
+            return what
     return None
