@@ -166,3 +166,13 @@ def test_what_is_no_address_is_named(url: str) -> None:
 def test_what_can_be_no_token_is_never_sent(secret: str) -> None:
     with pytest.raises(ApiError, match="characters that no token has"):
         Api("http://127.0.0.1:1", secret)
+
+
+def test_a_refusal_names_the_fields_at_fault() -> None:
+    told = {
+        "error": "Some fields are not valid.",
+        "code": "invalid",
+        "errors": [{"path": "name", "message": "too long"}],
+    }
+    refused = api_client.refusal(422, json.dumps(told).encode())
+    assert str(refused) == "Some fields are not valid.\n  name: too long"

@@ -487,7 +487,7 @@ def test_the_audit_is_read_in_pages_both_ways_by_owners_only(api: Gated) -> None
     every = api.audit()
     assert len(every) >= 2
     first = api("GET", "/api/audit?limit=1").body
-    second = api("GET", f"/api/audit?limit=500&after={first['next'].replace('#', '%23')}").body
+    second = api("GET", f"/api/audit?limit=500&after={first['next']}").body
     assert first["entries"] + second["entries"] == every
     assert api("GET", "/api/audit?limit=500&order=desc").body["entries"] == every[::-1]
     for other in ("eve", "vic", "agent"):

@@ -1,6 +1,6 @@
 """The audit on the store: entries are only ever added.
 
-deck  <tenant>#audit  <instant>#<id>  entry
+deck  <tenant>#audit  <instant>_<id>  entry
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ prepares has not happened yet.
 
 
 def audit_key(tenant: str, entry: AuditEntry) -> Key:
-    return Key("deck", f"{tenant}#audit", f"{entry.at}#{entry.id}")
+    return Key("deck", f"{tenant}#audit", f"{entry.at}_{entry.id}")
 
 
 def put_entry(tenant: str, entry: AuditEntry) -> Put:
