@@ -172,7 +172,7 @@ def refusal(status: int, content: bytes) -> ApiError:
         told = json.loads(content)
         sentence, code = str(told["error"]), str(told["code"])
         if isinstance(told.get("errors"), list):
-            sentence += "".join(f"\n  {one['path']}: {one['message']}" for one in told["errors"])
+            sentence += " " + "; ".join(f"{one['path']}: {one['message']}" for one in told["errors"])
     except (ValueError, KeyError, TypeError):
         return ApiError(f"The server answered {status}.", "unreadable", status)
     if code == "unauthenticated":

@@ -175,4 +175,4 @@ def test_a_refusal_names_the_fields_at_fault() -> None:
         "errors": [{"path": "name", "message": "too long"}],
     }
     refused = api_client.refusal(422, json.dumps(told).encode())
-    assert str(refused) == "Some fields are not valid.\n  name: too long"
+    assert str(refused) == "Some fields are not valid. name: too long"
