@@ -1,12 +1,15 @@
-"""The HTTP API as a program uses it: start a turn, follow it to its end whatever the connection does, stop it."""
+"""The HTTP API as a program uses it: start a turn, follow it to its end whatever the connection does, stop it, decide
+what it waits for.
+"""
 
 import contextlib
 import json
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx2
@@ -19,15 +22,18 @@ RECONNECTS = 60
 """In a row; as long as events come, a connection may break any number of times."""
 SILENCE_SECONDS = 45.0
 """Three heartbeats: a stream that says nothing for longer is dead."""
+Decision = Literal["confirm", "reject"]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class ApiError(CommandError):
-    """What the server refused, or why it cannot be reached, in one sentence. `code` is the server's, `status` too."""
+    """What the server refused, or why it cannot be reached, in one sentence. `code` is the server's, `status` too, and
+    `outcome` is what became of a proposal that was decided before.
+    """
 
-    def __init__(self, sentence: str, code: str = "unreachable", status: int = 0) -> None:
+    def __init__(self, sentence: str, code: str = "unreachable", status: int = 0, outcome: str = "") -> None:
         super().__init__(sentence)
-        self.code, self.status = code, status
+        self.code, self.status, self.outcome = code, status, outcome
 
 
 class ConnectionLostError(ApiError):
@@ -75,6 +81,23 @@ class Api:
         """The events after an id, until `done`; nothing when there is no turn to tell of."""
         return self._follow(conversation, lambda: self._attach(conversation, after))
 
+    def proposals(self, conversation: str) -> list[dict[str, Any]]:
+        """Those that wait in a conversation, oldest first. Raises ApiError."""
+        path = f"/api/chat/proposals?conversationId={quote(conversation, safe='')}"
+        found: list[dict[str, Any]] = self.call("GET", path)["proposals"]
+        return found
+
+    def decide(self, proposal: str, verdict: Decision, more: Mapping[str, Any] | None = None) -> Iterator[Message]:
+        """The turn that goes on, as `turn` gives it; or one event `decided` with the answer, where none does.
+
+        `more`: `arguments` to run instead, or a `reason`. What was asked for is done at most once: after a connection
+        that broke, the same request is sent under the same key. Raises ApiError.
+        """
+        path = f"/api/chat/proposals/{quote(proposal, safe='')}/{verdict}"
+        body, headers = {**(more or {}), "stream": True}, {"Idempotency-Key": uuid.uuid4().hex}
+        exchange = partial(self._exchange, "POST", path, body, headers)
+        return self._follow(conversation_of(proposal), exchange, may_end=True)
+
     def stop(self, conversation: str) -> bool:
         """Whether there was a turn to stop."""
         try:
@@ -86,13 +109,21 @@ class Api:
         return True
 
     def _follow(
-        self, conversation: str, begin: "Callable[[], contextlib.AbstractContextManager[httpx2.Response]]"
+        self,
+        conversation: str,
+        begin: "Callable[[], contextlib.AbstractContextManager[httpx2.Response]]",
+        *,
+        may_end: bool = False,
     ) -> Iterator[Message]:
+        """`may_end`: there may be no turn to follow, and a plain answer instead."""
         last, lost = 0, 0
         while True:
             try:
                 with self._attach(conversation, last) if last else begin() as response:
                     if response.status_code == httpx2.codes.NO_CONTENT:
+                        return
+                    if may_end and response.headers.get("content-type", "").startswith("application/json"):
+                        yield self._decided(response.read())
                         return
                     for message in self._messages(response):
                         last, lost = message.id or last, 0
@@ -109,6 +140,8 @@ class Api:
     def _raise_unless_passing(self, failed: ApiError, *, again: bool) -> None:
         """A server that is being started anew refuses connections, or fails for a moment."""
         cut = isinstance(failed, ConnectionLostError) and failed.code != "unreachable"
+        if again and failed.outcome == "executing":
+            return  # what the first request began, and was cut off from
         if not cut and not (again and (isinstance(failed, ConnectionLostError) or failed.status >= 500)):
             raise failed
 
@@ -143,6 +176,15 @@ class Api:
         except MalformedEventError:
             raise self._stranger() from None
 
+    def _decided(self, content: bytes) -> Message:
+        try:
+            told = json.loads(content)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict) or "status" not in told:
+            raise self._stranger()
+        return Message(None, "decided", told)
+
     def _why(self, failed: Exception) -> str:
         cause: BaseException | None = failed
         while cause is not None:
@@ -153,6 +195,12 @@ class Api:
 
     def _stranger(self) -> ApiError:
         return ApiError(f"What answers at {self.url} is not Deckhand.", "stranger")
+
+
+def conversation_of(proposal: str) -> str:
+    """A proposal's id begins with the conversation that it belongs to; empty where it belongs to none."""
+    place = proposal.rpartition(".")[0]
+    return "" if place == "none" else place
 
 
 def host_of(url: str) -> str:
@@ -177,4 +225,11 @@ def refusal(status: int, content: bytes) -> ApiError:
         return ApiError(f"The server answered {status}.", "unreadable", status)
     if code == "unauthenticated":
         sentence = "The token is not accepted (--token, DECKHAND_TOKEN, AGENT_API_TOKEN, or the data folder's)."
-    return ApiError(sentence, code, status)
+    outcome = str(told.get("outcome") or "")
+    more = [_faults(told.get("errors")), f"Outcome: {outcome}." if outcome else ""]
+    return ApiError(" ".join([sentence, *more]), code, status, outcome)
+
+
+def _faults(errors: object) -> str:
+    named = [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
+    return "; ".join(f"{one.get('path')}: {one.get('message')}" for one in named)

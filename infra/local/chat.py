@@ -1,20 +1,31 @@
-"""`deckhand chat`: a conversation in the terminal, or one message."""
+"""`deckhand chat`: a conversation in the terminal, one message, or one decision on what waits for a yes."""
 
 import argparse
 import contextlib
 import sys
 
 from infra.local.api_client import Api, ApiError
+from infra.local.command_error import CommandError
 from infra.local.dialogue import Dialogue
+from infra.local.question import Read, read_line
+from infra.local.screen import Screen
 from infra.local.server_address import add_server_arguments, find_token
 
 INTERRUPTED = 130
-HELP = "/new starts a conversation, /list shows all, /open N opens one, /quit leaves. Ctrl-C stops an answer."
+WAITS = 3
+HELP = (
+    "/new starts a conversation, /list shows all, /open N opens one, /waiting asks again about what waits for a yes, "
+    "/quit leaves. Ctrl-C stops an answer."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", help="one message: its answer is printed, then it ends")
     add_server_arguments(parser)
+    decision = parser.add_mutually_exclusive_group()
+    decision.add_argument("--confirm", metavar="ID", help="says yes to what waits under this id, and prints the answer")
+    decision.add_argument("--reject", metavar="ID", help="says no to it")
+    parser.add_argument("--reason", metavar="TEXT", help="why not, with --reject")
     parser.add_argument(
         "--continue",
         dest="resume",
@@ -26,25 +37,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The exit code: 0, 1 when something failed, 130 when the answer was stopped. Raises ApiError."""
+    """The exit code: 0, 1 when something failed, 3 when something waits for a yes, 130 when the answer was stopped.
+    Raises ApiError.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     api = Api(options.url, find_token(options.token, options.data))
     with contextlib.closing(api):
-        dialogue = Dialogue(api, options.resume or None)
+        dialogue = Dialogue(api, options.resume or None, _reader())
+        if options.confirm or options.reject:
+            return _code(dialogue, _decide(dialogue, options))
         if options.resume == "":
             dialogue.open_newest()
         if options.text:
-            screen = dialogue.say(" ".join(options.text))
-            return INTERRUPTED if screen.stopped else int(screen.failed)
+            return _code(dialogue, dialogue.say(" ".join(options.text)))
         if options.resume is not None:
             dialogue.resume()
         return converse(dialogue)
 
 
+def _reader() -> Read | None:
+    return read_line if sys.stdin.isatty() and sys.stdout.isatty() else None
+
+
+def _decide(dialogue: Dialogue, options: argparse.Namespace) -> Screen:
+    if options.text or options.resume is not None:
+        raise CommandError("--confirm and --reject stand alone, without a message and --continue.")
+    if options.confirm:
+        return dialogue.decide(options.confirm, "confirm", {})
+    return dialogue.decide(options.reject, "reject", {"reason": options.reason} if options.reason else {})
+
+
+def _code(dialogue: Dialogue, screen: Screen) -> int:
+    if screen.stopped:
+        return INTERRUPTED
+    return int(screen.failed) or (WAITS if dialogue.waits else 0)
+
+
 def converse(dialogue: Dialogue) -> int:
-    """Reads lines until the end of input or /quit. From a pipe, 1 when any of them failed."""
+    """Reads lines until the end of input or /quit. From a pipe, 1 when any of them failed, 3 when the last waits."""
     person = sys.stdin.isatty()
     if person:
         with contextlib.suppress(ImportError):
@@ -56,18 +88,19 @@ def converse(dialogue: Dialogue) -> int:
             line = input("> " if person and sys.stdout.isatty() else "").strip()
         except EOFError:
             print(end="\n" if person else "")
-            return int(failed and not person)
+            break
         except UnicodeDecodeError:
             print("This line is not in the terminal's encoding.", file=sys.stderr)
             failed = True
             continue
         if line == "/quit":
-            return int(failed and not person)
+            break
         try:
             failed |= obey(dialogue, line)
         except ApiError as refused:
             print(refused, file=sys.stderr)
             failed = True
+    return 0 if person else int(failed) or (WAITS if dialogue.waits else 0)
 
 
 def obey(dialogue: Dialogue, line: str) -> bool:
@@ -79,6 +112,8 @@ def obey(dialogue: Dialogue, line: str) -> bool:
         dialogue.show_all()
     elif command == "/open":
         dialogue.open(rest.strip())
+    elif command == "/waiting":
+        dialogue.waiting()
     elif command.startswith("/"):
         print(HELP)
     elif line:

@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from infra.local.demo_script import ToolUse, next_step
+from infra.local.demo_scene import ToolUse
+from infra.local.demo_script import next_step
 
 MODEL = "demo"
 PIECE_SECONDS = 0.02

@@ -3,16 +3,17 @@
 Pure: from the messages and tools of a chat-completions request to the next step, a text or one tool call.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from infra.local.demo_scene import Exchange, Scene, ToolUse, read_scene, rows_of
+
 ABILITIES = (
     "I am Deckhand's demo: a small script, not a language model. I understand “log 85.5 kg”, “how is my weight”, "
-    "“make a card for mood” and “what cards do I have”. Set CHAT_ENDPOINT_URL to talk to a real model."
+    "“make a card for mood”, “what cards do I have”, “remove my last weight” and “delete the mood card”. You are asked "
+    "before the last two. Set CHAT_ENDPOINT_URL to talk to a real model."
 )
 WEIGHT = "weight"
 EMOJI = {WEIGHT: "⚖️", "mood": "🙂", "sleep": "😴", "water": "💧", "steps": "👟"}
@@ -21,64 +22,32 @@ SHOWN_VALUES = 5
 LOG_WEIGHT = re.compile(r"\blog\s+(\d+(?:[.,]\d+)?)\s*kg\b")
 TELL_WEIGHT = re.compile(r"\bmy weight\b")
 MAKE_CARD = re.compile(r"\b(?:make|create|add)\s+(?:me\s+)?an?\s+card\s+for\s+(?:my\s+)?(\w[\w -]{0,40})")
+REMOVE_WEIGHT = re.compile(r"\b(?:remove|delete)\s+(?:my|the)\s+last\s+weight\b")
+DELETE_CARD = re.compile(r"\b(?:remove|delete)\s+(?:(?:my|the)\s+)?(\w[\w -]{0,40}?)\s+card\b")
+DECIDED = "[The person has decided"
+"""How Deckhand begins to tell of decisions that came after the conversation had moved on."""
 LIST_CARDS = re.compile(r"\b(?:what|which|list|show)\b.*\bcards\b")
-
-
-@dataclass(frozen=True)
-class ToolUse:
-    """A tool call to make."""
-
-    name: str
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A call made since the user last spoke, with what the tool answered (None where that is no JSON)."""
-
-    name: str
-    result: Any
-
-    @property
-    def error(self) -> str | None:
-        """The tool's own sentence about what went wrong."""
-        if isinstance(self.result, dict) and (self.result.get("error") or self.result.get("ok") is False):
-            return str(self.result.get("error") or "it was refused")
-        return None
-
-    @property
-    def unknown_card(self) -> bool:
-        return isinstance(self.result, dict) and self.result.get("code") == "unknown_manifest"
-
-
-@dataclass(frozen=True)
-class Scene:
-    """Where the conversation stands: what the user said last, what tools answered since, which tools are offered."""
-
-    request: str
-    exchanges: tuple[Exchange, ...]
-    tools: frozenset[str]
-    today: date
-
-    def last(self, name: str) -> Exchange | None:
-        return next((exchange for exchange in reversed(self.exchanges) if exchange.name == name), None)
-
-    def count(self, name: str) -> int:
-        return sum(exchange.name == name for exchange in self.exchanges)
 
 
 def next_step(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], clock: date) -> str | ToolUse:
     """The answer's text, or the tool to call. `clock` is today where the system message names no date."""
     scene = read_scene(messages, tools, clock)
-    if title := _title(messages, scene):
+    if title := _title(scene):
         return title
     said = scene.request.lower()
-    if amount := LOG_WEIGHT.search(said):
+    step: str | ToolUse
+    if scene.request.startswith(DECIDED):
+        step = "What you decided on is settled."
+    elif amount := LOG_WEIGHT.search(said):
         step = _log_weight(scene, float(amount[1].replace(",", ".")))
+    elif REMOVE_WEIGHT.search(said):
+        step = _remove_weight(scene)
     elif TELL_WEIGHT.search(said):
         step = _tell_weight(scene)
     elif wanted := MAKE_CARD.search(said):
         step = _make_card(scene, wanted[1].strip())
+    elif unwanted := DELETE_CARD.search(said):
+        step = _delete_card(scene, unwanted[1].strip())
     elif LIST_CARDS.search(said):
         step = _list_cards(scene)
     else:
@@ -88,29 +57,9 @@ def next_step(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str
     return step
 
 
-def read_scene(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], clock: date) -> Scene:
-    """Reads a request's messages; content may be text or a list of parts."""
-    spoke = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    system = "\n".join(_text(message) for message in messages if message.get("role") == "system")
-    names: dict[str, str] = {}
-    exchanges = []
-    for message in messages[spoke + 1 :]:
-        for call in message.get("tool_calls") or ():
-            names[call["id"]] = call["function"]["name"]
-        if message.get("role") == "tool":
-            exchanges.append(Exchange(names.get(message.get("tool_call_id", ""), ""), _json(_text(message))))
-    return Scene(
-        request=_text(messages[spoke]) if spoke >= 0 else "",
-        exchanges=tuple(exchanges),
-        tools=frozenset(tool["function"]["name"] for tool in tools if "function" in tool),
-        today=_dated(system) or clock,
-    )
-
-
-def _title(messages: Sequence[Mapping[str, Any]], scene: Scene) -> str | None:
+def _title(scene: Scene) -> str | None:
     """For a request that wants a title: the person's first words."""
-    system = "\n".join(_text(message) for message in messages if message.get("role") == "system")
-    if scene.tools or not system.startswith("Write a title"):
+    if scene.tools or not scene.system.startswith("Write a title"):
         return None
     words = re.findall(r"[\w.,'-]+", scene.request.removeprefix("Person:"))[:4]
     return " ".join(words).capitalize()
@@ -142,7 +91,7 @@ def _tell_weight(scene: Scene) -> str | ToolUse:
         return "There is no weight card yet. Say “log 85.5 kg” and I will make one."
     if read.error is not None:
         return f"I could not read the weight card: {read.error}"
-    values = [row for row in _rows(read.result) if isinstance(row, dict) and "kg" in row]
+    values = [row for row in rows_of(read.result) if isinstance(row, dict) and "kg" in row]
     if not values:
         return "The weight card holds no values yet. Say “log 85.5 kg” to add one."
     shown = values[-SHOWN_VALUES:]
@@ -174,6 +123,45 @@ def _list_cards(scene: Scene) -> str | ToolUse:
     return f"You have {len(names)} card{'s' if len(names) > 1 else ''}: {', '.join(names)}."
 
 
+def _remove_weight(scene: Scene) -> str | ToolUse:
+    """The row is named by its position, so it is looked up first."""
+    removed, read = scene.last("remove_row"), scene.last("read_manifest")
+    if removed is not None:
+        return _told(removed, done="I removed your last weight.", left="Your last weight stays where it is.")
+    if read is None:
+        return ToolUse("read_manifest", {"id": WEIGHT})
+    if read.error is not None and not read.unknown_card:
+        return f"I could not read the weight card: {read.error}"
+    rows = rows_of(read.result)
+    if not rows:
+        return "There is no weight to remove."
+    return ToolUse("remove_row", {"id": WEIGHT, "path": f"[index={len(rows) - 1}]"})
+
+
+def _delete_card(scene: Scene, label: str) -> str | ToolUse:
+    deleted, listed = scene.last("delete_manifest"), scene.last("list_manifests")
+    if deleted is not None:
+        return _told(deleted, done=f"The {label} card is deleted.", left=f"The {label} card stays as it is.")
+    if listed is None:
+        return ToolUse("list_manifests", {})
+    if listed.error is not None:
+        return f"I could not list the cards: {listed.error}"
+    cards = listed.result.get("cards", []) if isinstance(listed.result, dict) else []
+    for card in cards:
+        if label in (str(card.get("id")).lower(), str(card.get("label")).lower()):
+            return ToolUse("delete_manifest", {"id": card["id"]})
+    return f"There is no {label} card."
+
+
+def _told(exchange: Exchange, *, done: str, left: str) -> str:
+    """Of a call that a person was asked about."""
+    if exchange.refusal is not None:
+        return f"All right. {left}" if exchange.refusal == "rejected" else f"Nobody said yes in time. {left}"
+    if exchange.error is not None:
+        return f"That did not work: {exchange.error}"
+    return done
+
+
 def _card(label: str) -> dict[str, Any]:
     key, name, kind = ("kg", "Weight (kg)", "number") if label == WEIGHT else ("value", label.capitalize(), "text")
     return {
@@ -193,35 +181,3 @@ def _card(label: str) -> dict[str, Any]:
         "description": f"{label.capitalize()}, made by the demo.",
         "data": [],
     }
-
-
-def _rows(result: Any) -> list[Any]:
-    """The rows of a card as a tool tells them: a list, or rows with their ids."""
-    if not isinstance(result, dict):
-        return []
-    rows = result.get("data", result.get("rows"))
-    if isinstance(rows, dict):
-        rows = rows.get("rows")
-    return [row["value"] if isinstance(row, dict) and "value" in row else row for row in rows or []]
-
-
-def _dated(text: str) -> date | None:
-    found = re.search(r"Today is [^\n]*?(\d{4}-\d{2}-\d{2})", text)
-    try:
-        return date.fromisoformat(found[1]) if found else None
-    except ValueError:
-        return None
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part.get("text", "") for part in content if isinstance(part, dict))
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None

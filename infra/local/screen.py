@@ -1,19 +1,22 @@
 """A turn as a person sees it, event by event."""
 
+import json
 import os
 import shutil
 from typing import Any, TextIO
 
 from infra.local.sse_client import Message
-from infra.local.terminal_text import fitting, printable, rows
+from infra.local.terminal_text import fitting, one_line, printable, rows
 
+ELSEWHERE = "the conversation went on elsewhere (--continue shows it)"
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 class Screen:
     """Shows one turn. On a terminal as it happens; elsewhere `out` gets the answer only, when it is known.
 
-    `ended` is set by the turn's own last word, `failed` and `stopped` say which it was.
+    `ended` is set by the turn's own last word, `failed` and `stopped` say which it was. `waiting` are the proposals
+    that the turn waits for, `still` the ids of those that a decision left open.
     """
 
     def __init__(self, out: TextIO, errors: TextIO) -> None:
@@ -22,6 +25,8 @@ class Screen:
         self._text = ""
         self._status = False
         self.ended = self.failed = self.stopped = False
+        self.waiting: list[dict[str, Any]] = []
+        self.still: list[str] = []
 
     def show(self, message: Message) -> None:
         handler = getattr(self, f"_on_{message.event}", None)
@@ -58,7 +63,20 @@ class Screen:
         if not reply.startswith(self._text):
             self._drop()
         self._add(reply[len(self._text) :])
+        self.waiting = list(data.get("proposals") or [])
         self._finish()
+
+    def _on_decided(self, data: dict[str, Any]) -> None:
+        """A decision after which no turn goes on."""
+        self.ended = True
+        self._clear_status()
+        self.still = list(data.get("open") or [])
+        if "result" in data:
+            self._add(self._shown(json.dumps(data["result"], ensure_ascii=False)))
+            self._finish()
+        elif not self.still:
+            goes_on = "a newer turn is at work, and the next answer takes this up" if "turnId" in data else ELSEWHERE
+            self._note(f"Decided; {goes_on}.")
 
     def _on_stopped(self, _: dict[str, Any]) -> None:
         self.ended = self.stopped = True
@@ -99,7 +117,7 @@ class Screen:
 
     def _note(self, sentence: str) -> None:
         self._out.flush()
-        self._errors.write(" ".join(printable(sentence).split()) + "\n")
+        self._errors.write(one_line(sentence) + "\n")
         self._errors.flush()
 
     def _clear_status(self) -> None:

@@ -1,5 +1,6 @@
 """Text on a terminal: what may be shown there, and how much room it takes. Pure."""
 
+import json
 import re
 import unicodedata
 
@@ -10,6 +11,15 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 def printable(text: str) -> str:
     """Without control characters but line feeds; tabs as spaces."""
     return _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def unhidden(text: str) -> str:
+    """With what cannot be seen written as JSON escapes, so that a person reads what a program gets. Line feeds stay."""
+    return "".join(one if one == "\n" or _is_seen(one) else json.dumps(one)[1:-1] for one in text)
+
+
+def one_line(text: str) -> str:
+    return " ".join(printable(text).split())
 
 
 def rows(text: str, columns: int) -> int:
@@ -24,6 +34,11 @@ def rows(text: str, columns: int) -> int:
             row, column = row + 1, 0
         column += width
     return row
+
+
+def _is_seen(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] != "C" and category not in ("Zl", "Zp")
 
 
 def cells(character: str) -> int:

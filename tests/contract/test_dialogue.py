@@ -16,6 +16,7 @@ from tests.contract.test_api_client import DONE, NOTHING, plain, refusal, stream
 from tests.scripted_gateway import Gate, Reply, ScriptedGateway
 
 MADE = plain(201, {"conversation": {"id": "c1"}})
+NONE_WAIT = plain(200, {"proposals": []})
 REPLY = (8, "reply", {"reply": "1 2 "})
 
 
@@ -57,7 +58,7 @@ def test_a_cut_answer_that_is_over_is_read_from_the_conversation(
 def test_a_message_without_an_answer_is_told_as_that(
     dialogue: Dialogue, scripted_gateway: ScriptedGateway, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scripted_gateway.queue(MADE, stream(token(1), end="cut"), NOTHING, transcript(("user", "hello")))
+    scripted_gateway.queue(MADE, stream(token(1), end="cut"), NOTHING, transcript(("user", "hello")), NONE_WAIT)
     assert dialogue.say("hello").failed
     assert capsys.readouterr().err == "This message got no answer.\n"
 
@@ -92,7 +93,7 @@ def test_resuming_shows_the_last_messages_and_no_turn_when_the_last_is_an_answer
     dialogue: Dialogue, scripted_gateway: ScriptedGateway, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dialogue.conversation = "c1"
-    scripted_gateway.queue(transcript(("user", "hello"), ("assistant", "Hi\x1b[2J"), title=None))
+    scripted_gateway.queue(transcript(("user", "hello"), ("assistant", "Hi\x1b[2J"), title=None), NONE_WAIT)
     dialogue.resume()
     assert capsys.readouterr().out == "— untitled —\n> hello\nHi[2J\n"
 
@@ -101,10 +102,10 @@ def test_resuming_follows_the_turn_that_answers_the_last_message(
     dialogue: Dialogue, scripted_gateway: ScriptedGateway, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dialogue.conversation = "c1"
-    scripted_gateway.queue(transcript(("user", "hello")), stream(token(1), token(2), REPLY, DONE))
+    scripted_gateway.queue(transcript(("user", "hello")), stream(token(1), token(2), REPLY, DONE), NONE_WAIT)
     dialogue.resume()
     assert capsys.readouterr().out == "— Weights —\n> hello\n1 2 \n"
-    assert asked(scripted_gateway)[1:] == ["GET /api/chat/turn/c1"]
+    assert asked(scripted_gateway)[1:] == ["GET /api/chat/turn/c1", "GET /api/chat/proposals?conversationId=c1"]
 
 
 def test_there_is_nothing_to_resume_before_the_first_conversation(

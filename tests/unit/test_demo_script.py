@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.demo_script import ToolUse, next_step
+from infra.local.demo_scene import ToolUse
+from infra.local.demo_script import next_step
 
 TODAY = date(2026, 3, 4)
 TOOLS = [

@@ -1,0 +1,108 @@
+"""The question whether a proposed call may run: how it is put to a person, and what their answer means."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any, Literal
+
+from deckhand.domain.errors import InvalidJson
+from deckhand.domain.json_text import dumps, loads
+from infra.local.terminal_text import one_line, unhidden
+
+QUESTION = "Do it? [y]es, [n]o, [e]dit arguments, [l]ater: "
+REASON = "Why not? (Enter gives no reason): "
+ARGUMENTS = "Arguments as one line of JSON (Enter leaves them as they are): "
+INDENT, ONE_LINE = " " * 4, 64
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`more` are the fields that go with it: `arguments` or `reason`."""
+
+    decision: Literal["confirm", "reject", "later"]
+    more: Mapping[str, Any]
+
+
+LATER = Verdict("later", {})
+Read = Callable[[str, str], str]
+"""Shows a prompt, and a text to start from, and gives the line that was typed. Raises KeyboardInterrupt, EOFError."""
+
+
+def whole(proposal: Mapping[str, Any], zone: tzinfo | None = None, *, named: bool = False) -> str:
+    """A proposal in full, nothing of it hidden. `zone`: of the time until which it waits, None for this machine's.
+    `named`: with its id.
+    """
+    short = unhidden(json.dumps(proposal["arguments"], ensure_ascii=False))
+    tall = unhidden(json.dumps(proposal["arguments"], ensure_ascii=False, indent=2)).replace("\n", f"\n{INDENT}")
+    lines = [
+        one_line(str(proposal["summary"])),
+        f"  tool: {one_line(str(proposal['tool']))}",
+        *(f"  id: {one_line(str(proposal['id']))}" for _ in range(named)),
+        f"  arguments: {short}" if len(short) <= ONE_LINE else f"  arguments:\n{INDENT}{tall}",
+        f"  until: {_local(str(proposal['expiresAt']), zone)}",
+    ]
+    return "\n".join(lines)
+
+
+def ask(proposal: Mapping[str, Any], read: Read) -> Verdict:
+    """Until the answer is one. Ctrl-C is «later»; raises EOFError at the end of the input."""
+    arguments = dumps(proposal["arguments"])
+    while True:
+        try:
+            answer = read(QUESTION, "").strip().lower()
+            if answer in ("y", "yes"):
+                return Verdict("confirm", {})
+            if answer in ("n", "no"):
+                reason = _text(read(REASON, "")).strip()
+                return Verdict("reject", {"reason": reason} if reason else {})
+            if answer in ("e", "edit"):
+                typed = read(ARGUMENTS, unhidden(arguments)).strip()
+                if typed and typed != unhidden(arguments):
+                    return Verdict("confirm", {"arguments": parsed(typed)})
+            elif answer in ("l", "later"):
+                return LATER
+        except KeyboardInterrupt:
+            print()
+            return LATER
+        except UnicodeDecodeError:
+            print("This line is not in the terminal's encoding.", file=sys.stderr)
+        except InvalidJson as invalid:
+            print(invalid, file=sys.stderr)
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """Raises InvalidJson."""
+    try:
+        given = loads(line)
+    except InvalidJson as invalid:
+        told = str(invalid)
+        raise InvalidJson("This is not valid JSON." if told == InvalidJson.sentence else told) from None
+    if not isinstance(given, dict):
+        raise InvalidJson('Arguments are one object: {"name": value}.')
+    return given
+
+
+def read_line(prompt: str, start: str) -> str:
+    """From the terminal, with `start` to edit where the terminal can."""
+    with contextlib.ExitStack() as after:
+        with contextlib.suppress(ImportError):
+            import readline
+
+            readline.set_startup_hook(lambda: readline.insert_text(start))
+            after.callback(readline.set_startup_hook)
+        return input(prompt)
+
+
+def _text(typed: str) -> str:
+    """What the terminal sent need not be UTF-8."""
+    return typed.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _local(instant: str, zone: tzinfo | None) -> str:
+    try:
+        return datetime.fromisoformat(instant).astimezone(zone).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return one_line(instant)
