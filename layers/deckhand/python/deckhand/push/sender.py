@@ -52,7 +52,7 @@ class Sender:
         except UnknownHost:
             return Outcome("later")
         try:
-            status, answered = _post(endpoint, address, _encrypted(subscription, payload), headers)
+            status, answered = post(endpoint, address, _encrypted(subscription, payload), headers)
         except (HTTPError, OSError):
             return Outcome("later")
         return _outcome(status, retry_after(answered, now=self.now()))
@@ -78,8 +78,10 @@ def _encrypted(subscription: Subscription, payload: bytes) -> bytes:
     return body
 
 
-def _post(endpoint: Endpoint, address: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
-    """Status and headers, which have lower-case names."""
+def post(endpoint: Endpoint, address: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
+    """Connects to `address`, in the name of the endpoint's host. Status and headers, which have lower-case names.
+    Raises `HTTPError`, `OSError`.
+    """
     options: dict[str, Any] = {"timeout": Timeout(connect=CONNECT_S, read=READ_S), "retries": False, "maxsize": 1}
     pool = (
         HTTPSConnectionPool(
