@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from py_vapid import jwt  # type: ignore[import-untyped]
 
-from deckhand.domain.push_keys import unpadded
+from deckhand.domain.base64url import to_base64url
 from deckhand.domain.subscription import Subscription
 
 MAX_BODY = 4_096
@@ -61,7 +61,10 @@ class Device:
     @property
     def keys(self) -> dict[str, str]:
         encoding, form = serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
-        return {"p256dh": unpadded(self._key.public_key().public_bytes(encoding, form)), "auth": unpadded(self._secret)}
+        return {
+            "p256dh": to_base64url(self._key.public_key().public_bytes(encoding, form)),
+            "auth": to_base64url(self._secret),
+        }
 
     @property
     def body(self) -> dict[str, Any]:

@@ -9,12 +9,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from deckhand.domain.push_keys import unpadded
+from deckhand.domain.base64url import to_base64url
 from deckhand.domain.subscription import MAX_SUBSCRIPTIONS, Subscription, subscription_id
 from deckhand.push.vapid import new_key, public_key
 from deckhand.storage.sqlite import SqliteStore
 from deckhand.storage.subscriptions import Subscriptions
 from tests.api import Api
+from tests.people import Deployment
 from tests.push_service import Device
 from tests.stores import Clock, new_token
 from tests.unit.test_push_endpoint import CASE_65
@@ -93,7 +94,7 @@ def test_a_name_that_leads_into_a_private_network_is_a_400(store: SqliteStore) -
 
 def test_keys_that_are_none_are_refused(api: Api) -> None:
     device = Device(f"{FCM}a")
-    for keys in ({**device.keys, "p256dh": unpadded(b"\4" * 65)}, {**device.keys, "auth": "AAAA"}):
+    for keys in ({**device.keys, "p256dh": to_base64url(b"\4" * 65)}, {**device.keys, "auth": "AAAA"}):
         refused = api("POST", "/api/push/subscribe", {"endpoint": device.endpoint, "keys": keys})
         assert refused.refusal == (400, "invalid_subscription")
     assert api("POST", "/api/push/subscribe", {"endpoint": device.endpoint}).refusal == (422, "invalid")
@@ -158,6 +159,18 @@ def test_a_dead_device_that_subscribed_anew_meanwhile_stays(store: SqliteStore) 
     subscriptions.drop_dead("ann", subscriptions.all("ann")[0], token=new_token())
     assert devices(store, "ann") == []
     assert subscriptions.put("bob", device.subscription, token=new_token())
+
+
+def test_signing_out_drops_the_device_that_it_names_and_no_other() -> None:
+    clock = Clock()
+    with closing(SqliteStore(":memory:", now=clock)) as store:
+        owner = Deployment(store, clock).owner()
+        for name in "ab":
+            assert owner("POST", "/api/push/subscribe", Device(f"{FCM}{name}").body).status == 201
+        assert owner("POST", "/auth/logout", {"endpoint": f"{FCM}a"}).body == {"ok": True}
+        assert devices(store, "owner") == [f"{FCM}b"]
+        owner("POST", "/auth/logout", {"endpoint": f"{FCM}b"})
+        assert devices(store, "owner") == [f"{FCM}b"], "nobody is signed in any more"
 
 
 def test_all_devices_of_a_person_can_be_dropped(store: SqliteStore) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from deckhand.push.vapid import public_key
 from deckhand.storage.sqlite import SqliteStore
 from deckhand.storage.tokens import Tokens
+from infra.local.command import main
 from infra.local.data_folder import DataFolder
 from infra.local.environment import function_environment, wants_demo
 from infra.local.owner_token import owner_token
@@ -117,3 +119,11 @@ def test_the_key_for_pushes_is_made_once_and_only_the_owner_may_read_it(tmp_path
     made = DataFolder(tmp_path / "data").vapid_key(lambda: "first")
     assert (made, DataFolder(tmp_path / "data").vapid_key(lambda: "second")) == ("first", "first")
     assert stat.S_IMODE((tmp_path / "data" / "vapid-key").stat().st_mode) == 0o600
+
+
+def test_a_key_for_pushes_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["vapid"]) == 0
+    printed = capsys.readouterr()
+    assert len(public_key(printed.out)) == 87
+    assert printed.out.count("\n") == 1
+    assert public_key(printed.out) in printed.err

@@ -9,9 +9,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deckhand.domain.base64url import to_base64url
 from deckhand.domain.errors import InvalidSubscription, UnknownHost
 from deckhand.domain.push_endpoint import MAX_LENGTH, PUSH_HOSTS, connect_to, is_public, parse_endpoint
-from deckhand.domain.push_keys import checked_point, checked_secret, unpadded
+from deckhand.domain.push_keys import checked_point, checked_secret
 from deckhand.push.addresses import addresses
 
 CASE_65 = (
@@ -188,8 +189,8 @@ def forms(raw: bytes) -> list[str]:
 
 def test_keys_are_taken_in_any_form_of_base64_and_kept_in_one() -> None:
     raw = point()
-    assert {checked_point(form) for form in forms(raw)} == {unpadded(raw)}
-    assert {checked_secret(form) for form in forms(b"\xfb\xff" * 8)} == {unpadded(b"\xfb\xff" * 8)}
+    assert {checked_point(form) for form in forms(raw)} == {to_base64url(raw)}
+    assert {checked_secret(form) for form in forms(b"\xfb\xff" * 8)} == {to_base64url(b"\xfb\xff" * 8)}
 
 
 def test_a_key_that_is_no_point_on_the_curve_is_refused() -> None:
@@ -198,10 +199,10 @@ def test_a_key_that_is_no_point_on_the_curve_is_refused() -> None:
     compressed = bytes([2 + raw[-1] % 2]) + raw[1:33]
     for bad in (b"", raw[:-1], raw + b"\0", b"\x05" + raw[1:], bytes(65), b"\x04" + bytes(64), off, compressed):
         with pytest.raises(InvalidSubscription):
-            checked_point(unpadded(bad))
+            checked_point(to_base64url(bad))
 
 
-@pytest.mark.parametrize("text", ["", "!", "a", "ä" * 22, unpadded(bytes(15)), unpadded(bytes(17))])
+@pytest.mark.parametrize("text", ["", "!", "a", "ä" * 22, to_base64url(bytes(15)), to_base64url(bytes(17))])
 def test_a_secret_that_is_no_16_bytes_is_refused(text: str) -> None:
     with pytest.raises(InvalidSubscription):
         checked_secret(text)

@@ -1,8 +1,6 @@
 """The keys of a push subscription (RFC 8291, section 3): a point on P-256 and a secret of 16 bytes."""
 
-import base64
-import binascii
-
+from deckhand.domain.base64url import from_base64, to_base64url
 from deckhand.domain.errors import InvalidSubscription
 
 POINT_BYTES, SECRET_BYTES = 65, 16
@@ -16,7 +14,7 @@ def checked_point(text: str) -> str:
     raw = _bytes(text, "p256dh")
     if len(raw) != POINT_BYTES or raw[0] != 4 or not _on_curve(raw):
         raise InvalidSubscription("keys.p256dh must be an uncompressed point on P-256, in base64url.")
-    return unpadded(raw)
+    return to_base64url(raw)
 
 
 def checked_secret(text: str) -> str:
@@ -24,20 +22,14 @@ def checked_secret(text: str) -> str:
     raw = _bytes(text, "auth")
     if len(raw) != SECRET_BYTES:
         raise InvalidSubscription("keys.auth must have 16 bytes, in base64url.")
-    return unpadded(raw)
-
-
-def unpadded(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    return to_base64url(raw)
 
 
 def _bytes(text: str, name: str) -> bytes:
-    """From base64 or base64url, padded or not."""
-    plain = text.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidSubscription(f"keys.{name} is not base64url.") from None
+    raw = from_base64(text)
+    if raw is None:
+        raise InvalidSubscription(f"keys.{name} is not base64url.")
+    return raw
 
 
 def _on_curve(raw: bytes) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deckhand.domain.base64url import to_base64url
 from deckhand.domain.errors import PushNotConfigured
-from deckhand.domain.push_keys import unpadded
 
 if TYPE_CHECKING:
     from py_vapid import Vapid02  # type: ignore[import-untyped]
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def new_key() -> str:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    return unpadded(ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32))
+    return to_base64url(ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32))
 
 
 def public_key(secret: str) -> str:
@@ -27,7 +27,7 @@ def public_key(secret: str) -> str:
     from cryptography.hazmat.primitives import serialization
 
     encoding, form = serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
-    return unpadded(_read(secret).public_key.public_bytes(encoding, form))
+    return to_base64url(_read(secret).public_key.public_bytes(encoding, form))
 
 
 def key_id(public: str) -> str:
