@@ -219,8 +219,6 @@ def refusal(status: int, content: bytes) -> ApiError:
     try:
         told = json.loads(content)
         sentence, code = str(told["error"]), str(told["code"])
-        if isinstance(told.get("errors"), list):
-            sentence += " " + "; ".join(f"{one['path']}: {one['message']}" for one in told["errors"])
     except (ValueError, KeyError, TypeError):
         return ApiError(f"The server answered {status}.", "unreadable", status)
     if code == "unauthenticated":
