@@ -1,9 +1,7 @@
 """A user with everything that lets them in: passkeys, sessions, recovery codes. Pure; each edit gives a new account."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
-
-from pydantic import Field
+from typing import Any, Literal
 
 from deckhand.domain.errors import DuplicateId, TooManyCredentials, UnknownCredential
 from deckhand.domain.model import Model
@@ -20,7 +18,6 @@ SESSION_IDLE_S = 7 * 24 * 3600
 NOTE_USE_AFTER_S = 3600
 
 UserRole = Literal["owner", "editor", "viewer"]
-USER_ROLES: tuple[UserRole, ...] = get_args(UserRole)
 
 
 class Credential(Model):
@@ -52,7 +49,7 @@ class Account(Model):
     disabled: bool = False
     credentials: tuple[Credential, ...] = ()
     sessions: tuple[OpenSession, ...] = ()
-    recovery: tuple[str, ...] = Field(default=())
+    recovery: tuple[str, ...] = ()
 
     @property
     def rules(self) -> bool:

@@ -12,7 +12,6 @@ index of reminders in it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from deckhand.domain.access_token import fingerprint
 from deckhand.domain.account import Account
@@ -25,8 +24,6 @@ from deckhand.storage.tokens import somebody_is_known
 
 IT = "it"
 TRIES = 8
-
-Told = TypeVar("Told")
 
 
 @dataclass(frozen=True, slots=True)
