@@ -13,7 +13,7 @@ import boto3
 def make(endpoint: str) -> str:
     session = boto3.Session("test", "test", region_name="us-east-1")
     dynamodb = session.client("dynamodb", endpoint_url=endpoint)
-    for table in ("deck", "turns"):
+    for table in ("deck", "turns", "identity"):
         dynamodb.create_table(
             TableName=table,
             BillingMode="PAY_PER_REQUEST",

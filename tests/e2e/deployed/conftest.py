@@ -83,6 +83,7 @@ def variables(emulator: Emulator, gateway: ScriptedGateway) -> Mapping[str, str]
         "JOBS_QUEUE_URL": make(emulator.url),
         "DECK_TABLE": "deck",
         "TURNS_TABLE": "turns",
+        "IDENTITY_TABLE": "identity",
         "REPORTS_BUCKET": "reports",
         "AGENT_API_TOKEN": TOKEN,
         "CHAT_ENDPOINT_URL": gateway.url,
