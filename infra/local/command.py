@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from infra.local import chat, direct, enrol, tokens, vapid
 from infra.local.bench import command as bench
 from infra.local.command_error import CommandError
+from infra.local.policy import command as policy
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("enrol", enrol, "print a code that lets the laptop's owner add a passkey"),
         ("direct", direct, "one message by the direct form of chat, waiting for a model that sleeps"),
         ("vapid", vapid, "make a key for pushes"),
+        ("policy", policy, "try a policy document on cases before it is put in force"),
         ("bench", bench, "measure latency, throughput and storage cost on this machine"),
     ):
         command = commands.add_parser(name, help=text, description=module.__doc__)

@@ -18,6 +18,7 @@ from infra.local.bench.gate import gate_measures
 from infra.local.bench.imports import import_measures
 from infra.local.bench.lost import lost_measures
 from infra.local.bench.numbers import Measure, table
+from infra.local.bench.policy import policy_measures
 from infra.local.bench.reminders import reminder_measures
 from infra.local.bench.storage_cost import cost_measures
 from infra.local.bench.stream import stream_measures
@@ -51,6 +52,7 @@ def _all(*, quick: bool) -> Iterator[Measure]:
         yield from stream_measures(stack)
         yield from card_measures(stack)
     yield from lost_measures()
+    yield from policy_measures()
     with tempfile.TemporaryDirectory() as folder:
         yield from reminder_measures(Path(folder))
     with tempfile.TemporaryDirectory() as folder:

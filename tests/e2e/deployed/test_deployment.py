@@ -112,3 +112,10 @@ def test_a_deleted_conversation_is_gone(deployed: Deployed) -> None:
     assert deployed.api.delete(f"/api/conversations/{conversation}").json() == {"ok": True}
     answer = deployed.api.get(f"/api/conversations/{conversation}")
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_conversation")
+
+
+def test_the_policy_is_asked_by_every_function_and_shown_to_no_agent(deployed: Deployed) -> None:
+    # The callers' token is an agent's: it reads the deck, and nothing of who may what.
+    assert deployed.api.get("/api/manifests").status_code == 200
+    for answer in (deployed.api.get("/api/policy"), deployed.api.put("/api/policy", json={"policy": ""})):
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")

@@ -13,7 +13,7 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
-from deckhand.policy.check import check
+from deckhand.policy.check import Fault, check
 from deckhand.policy.groups import CHAT
 from deckhand.policy.rules import Rules, keeps_policy, shipped
 from deckhand.policy.schema import schema_of
@@ -135,10 +135,14 @@ def _shown(document: PolicyDocument) -> dict[str, Any]:
     return document.model_dump(by_alias=True, exclude_none=True)
 
 
+def faults_of(text: str) -> list[Fault]:
+    """What keeps a document from being used with the operations that there are."""
+    return check(text, schema_of((known.name, known.card is not None) for known in REGISTRY.all()))
+
+
 def _check(given: NewPolicy) -> None:
-    schema = schema_of((known.name, known.card is not None) for known in REGISTRY.all())
     texts = [("policy", given.policy), *([("shadow", given.shadow)] if given.shadow is not None else [])]
-    if errors := [fault.as_error(path) for path, text in texts for fault in check(text, schema)]:
+    if errors := [fault.as_error(path) for path, text in texts for fault in faults_of(text)]:
         raise ValidationFailed("The policy cannot be used.", errors=errors)
 
 

@@ -31,10 +31,12 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`parents` and `attributes` are by entity, and travel with each question: nothing about principals is kept."""
+    """`actions` are the names of one act. `parents` and `attributes` are by entity, and travel with each question:
+    nothing about principals is kept.
+    """
 
     principal: Entity
-    action: Entity
+    actions: Sequence[Entity]
     resource: Entity
     parents: Mapping[Entity, Sequence[Entity]]
     attributes: Mapping[Entity, Mapping[str, Any]]
@@ -116,18 +118,19 @@ class Policies:
         except ValueError as error:
             raise UnreadablePolicyError(str(error)) from error
 
-    def judge(self, question: Question, contexts: Sequence[Mapping[str, Any]]) -> list[Judgement]:
-        """The same question in each of the contexts. What Cedar cannot take (a lone surrogate) has failed."""
+    def judge(self, question: Question, context: Mapping[str, Any]) -> list[Judgement]:
+        """A judgement for each of the actions. What Cedar cannot take (a lone surrogate) has failed."""
         from cedarpy import is_authorized_batch
 
+        told = json.dumps(context)
         requests = [
             {
                 "principal": question.principal.plain,
-                "action": question.action.plain,
+                "action": action.plain,
                 "resource": question.resource.plain,
-                "context": json.dumps(context),
+                "context": told,
             }
-            for context in contexts
+            for action in question.actions
         ]
         entities = [
             {
@@ -140,7 +143,7 @@ class Policies:
         try:
             results = is_authorized_batch(requests, self._parsed, json.dumps(entities))
         except ValueError:
-            return [Judgement(allowed=False, policies=(), failed=True)] * len(requests)
+            return [Judgement(allowed=False, policies=(), failed=True)]
         return [self._judgement(result) for result in results]
 
     def _judgement(self, result: "AuthzResult") -> Judgement:

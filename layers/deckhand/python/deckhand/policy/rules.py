@@ -38,12 +38,17 @@ class Rules:
 
     def decide(self, access: Access) -> Decision:
         """Raises `RulesFailedError`."""
-        given, *agreed = self._judge(access)
+        # On the API the call is the person's own act.
+        confirmed = access.confirmed or access.channel == "api"
+        given = self._judge(access, confirmed=confirmed)
         if given.allowed:
             return Decision("allow", given.policies)
-        if agreed and agreed[0].allowed:
-            return Decision("confirm", given.policies or agreed[0].policies)
-        return Decision("deny", agreed[0].policies if agreed else given.policies)
+        if confirmed:
+            return Decision("deny", given.policies)
+        agreed = self._judge(access, confirmed=True)
+        if agreed.allowed:
+            return Decision("confirm", given.policies or agreed.policies)
+        return Decision("deny", agreed.policies)
 
     def offers(self, access: Access) -> bool:
         """Whether some card's call would be more than denied: those are tried that policies, or the principal's own
@@ -61,20 +66,17 @@ class Rules:
     def _shows(self, access: Access, card: str) -> bool:
         return self.decide(replace(access, card=card)).verdict == "allow"
 
-    def _judge(self, access: Access) -> list[Judgement]:
-        # On the API the call is the person's own act.
-        confirmed = access.confirmed or access.channel == "api"
+    def _judge(self, access: Access, *, confirmed: bool) -> Judgement:
         context = {
             "channel": access.channel,
             "operation": access.operation,
             "mutates": access.mutates,
             "destructive": access.destructive,
+            "confirmed": confirmed,
             "confirmWrites": self._confirm_writes,
         }
-        contexts = [{**context, "confirmed": answer} for answer in ((True,) if confirmed else (False, True))]
-        by_name = [self._policies.judge(_question(access, name), contexts) for name in names_of(access.operation)]
-        judged = [_joined(names) for names in zip(*by_name, strict=True)]
-        if any(one.failed for one in judged):
+        judged = _joined(self._policies.judge(_question(access), context))
+        if judged.failed:
             raise RulesFailedError()
         return judged
 
@@ -102,18 +104,18 @@ def _may(rules: Rules, owner: Principal, operation: str) -> bool:
         return False
 
 
-def _question(access: Access, name: str) -> Question:
+def _question(access: Access) -> Question:
     who = access.principal
     principal = Entity(TYPES[who.kind], who.id)
-    action = Entity("Action", name)
+    actions = {Entity("Action", name): parents(name) for name in names_of(access.operation)}
     resource = Entity(NO_CARD, who.tenant) if access.card is None else Entity("Card", access.card)
     return Question(
         principal=principal,
-        action=action,
+        actions=list(actions),
         resource=resource,
         parents={
             principal: [Entity("Role", who.role)],
-            action: [Entity("Action", group) for group in parents(name)],
+            **{action: [Entity("Action", group) for group in groups] for action, groups in actions.items()},
         },
         attributes={principal: _attributes(who)},
     )

@@ -1,0 +1,1 @@
+"""`deckhand policy`: try a policy document before it is put in force."""
