@@ -142,6 +142,29 @@ def test_what_is_sent_is_what_a_worker_gets(any_queue: tuple[JobQueue, Callable[
     assert [Job.model_validate_json(body) for body in bodies()] == [job("c1")]
 
 
+def test_all_that_is_sent_at_once_is_what_a_worker_gets(any_queue: tuple[JobQueue, Callable[[], list[str]]]) -> None:
+    queue, bodies = any_queue
+    sent = [job(f"m{n}") for n in range(3)]
+    queue.send_many(sent)
+    found = [Job.model_validate_json(body) for body in bodies()]
+    assert sorted((one for one in found if one in sent), key=lambda one: one.conversation) == sent
+
+
+def test_a_queue_that_takes_some_of_many_says_that_it_did_not_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    class Choosy:
+        def send_message_batch(self, *, QueueUrl: str, Entries: list[Any]) -> dict[str, Any]:
+            taken.append(len(Entries))
+            return {"Failed": [{"Id": "1"}]} if len(taken) == 2 else {}
+
+    queue = SqsQueue("url")
+    queue._client = Choosy()
+    with pytest.raises(StorageUnavailable):
+        queue.send_many([job(f"m{n}") for n in range(25)])
+    assert taken == [10, 10]
+
+
 def test_a_queue_that_does_not_take_a_job_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv({"region_name": "AWS_DEFAULT_REGION"}.get(name, name.upper()), value)
