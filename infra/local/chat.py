@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     api = Api(options.url, find_token(options.token, options.data))
     with contextlib.closing(api):
         dialogue = Dialogue(api, options.resume or None, _reader())
-        if options.confirm or options.reject:
+        if options.confirm or options.reject or options.reason:
             return _code(dialogue, _decide(dialogue, options))
         if options.resume == "":
             dialogue.open_newest()
@@ -64,6 +64,8 @@ def _reader() -> Read | None:
 def _decide(dialogue: Dialogue, options: argparse.Namespace) -> Screen:
     if options.text or options.resume is not None:
         raise CommandError("--confirm and --reject stand alone, without a message and --continue.")
+    if options.reason and not options.reject:
+        raise CommandError("--reason goes with --reject.")
     if options.confirm:
         return dialogue.decide(options.confirm, "confirm", {})
     return dialogue.decide(options.reject, "reject", {"reason": options.reason} if options.reason else {})

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from infra.local import chat, direct, enrol, tokens, vapid
+from infra.local import agent_switch, audit, chat, direct, enrol, tokens, turns, vapid
 from infra.local.bench import command as bench
 from infra.local.command_error import CommandError
 from infra.local.policy import command as policy
@@ -15,7 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="deckhand", description="Talk to Deckhand, and measure it.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, module, text in (
-        ("chat", chat, "a conversation in the terminal, or one message"),
+        ("chat", chat, "a conversation in the terminal, one message, or one decision"),
+        ("turns", turns, "the turns that run, and how to stop them"),
+        ("agent", agent_switch, "switch the assistant off and on"),
+        ("audit", audit, "who changed, decided or was refused what"),
         ("tokens", tokens, "make, list and revoke the tokens of programs and devices"),
         ("enrol", enrol, "print a code that lets the laptop's owner add a passkey"),
         ("direct", direct, "one message by the direct form of chat, waiting for a model that sleeps"),

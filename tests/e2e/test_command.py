@@ -164,6 +164,27 @@ def test_continue_shows_the_newest_conversation_and_goes_on_in_it(demo: Stack) -
     assert "Water" in out.splitlines()[-1]
 
 
+def test_what_does_harm_waits_for_a_yes_that_a_second_command_says(demo: Stack) -> None:
+    demo.run("make a card for mood")
+    code, out, err = demo.run("delete the mood card")
+    assert (code, err) == (3, "")
+    found = re.search(r"^Delete a card: mood$.*^  id: (\S+)$", out, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    assert "Mood" in demo.run("what cards do I have")[1], "nothing is done yet"
+    assert demo.run("--confirm", found[1]) == (0, "The mood card is deleted.\n", "")
+    assert "Mood" not in demo.run("what cards do I have")[1]
+    again = demo.run("--confirm", found[1])
+    assert again == (1, "", "This was decided before. Outcome: succeeded.\n")
+
+
+def test_from_a_pipe_what_waits_is_shown_again_and_a_no_leaves_it(demo: Stack) -> None:
+    code, out, _ = demo.run(typed="log 80 kg\nremove my last weight\n/waiting\n")
+    shown = re.findall(r"^  id: (\S+)$", out, re.MULTILINE)
+    assert (code, len(shown), len(set(shown))) == (3, 2, 1)
+    told = demo.run("--reject", shown[0], "--reason", "It is right.")
+    assert told == (0, "All right. Your last weight stays where it is.\n", "")
+
+
 def test_a_wrong_token_is_told_in_one_line(demo: Stack) -> None:
     code, out, err = demo.run("hello", DECKHAND_TOKEN="wrong")
     assert (code, out) == (1, "")
@@ -227,7 +248,7 @@ class Person:
     def sees(self, pattern: str) -> None:
         """Waits for it, behind what was seen before."""
         end = time.monotonic() + WAIT_S
-        while not (found := re.search(pattern, self.seen)):
+        while not (found := re.search(pattern, self.seen, re.DOTALL)):
             assert time.monotonic() < end, self.seen
             if select.select([self._ours], [], [], 0.1)[0]:
                 self.seen += os.read(self._ours, 4096).decode(errors="replace")
@@ -237,6 +258,27 @@ class Person:
         self.process.kill()
         self.process.wait()
         os.close(self._ours)
+
+
+def test_a_person_at_a_terminal_is_asked(demo: Stack) -> None:
+    person = Person([*demo.line, "--data", str(demo.data)], demo.environment)
+    try:
+        person.sees("> ")
+        person.types("make a card for steps\n")
+        person.sees(r"now\.\r\n.*> ")
+        person.types("delete the steps card\n")
+        person.sees(r'arguments: \{"id": "steps"\}')
+        person.sees(r"\[l\]ater: ")
+        person.types("\x03")
+        person.sees("Left open.*> ")
+        person.types("/waiting\n")
+        person.sees(r"\[l\]ater: ")
+        person.types("y\n")
+        person.sees(r"The steps card is deleted\.\r\n.*> ")
+        person.types("\x04")
+        assert person.process.wait(WAIT_S) == 0
+    finally:
+        person.leaves()
 
 
 def test_a_person_at_a_terminal_sees_words_come_stops_them_and_goes_on(held: Stack, model: Model) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from deckhand.agent.wording import DECIDED
 from infra.local.demo_scene import ToolUse
 from infra.local.demo_script import next_step
 
 TODAY = date(2026, 3, 4)
 TOOLS = [
     {"type": "function", "function": {"name": name}}
-    for name in ("list_manifests", "read_manifest", "create_manifest", "append_row")
+    for name in ("list_manifests", "read_manifest", "create_manifest", "append_row", "remove_row", "delete_manifest")
 ]
 UNKNOWN = {"error": "There is no such card.", "code": "unknown_manifest"}
 
@@ -126,6 +127,68 @@ def test_cards_are_listed_by_their_labels() -> None:
 
 def test_an_empty_deck_is_told() -> None:
     assert "no cards yet" in said(talk("which cards are there", ("list_manifests", {"cards": []})))
+
+
+CARDS = ("list_manifests", {"cards": [{"id": "mood-2", "label": "Mood"}, {"id": "weight", "label": "Weight"}]})
+WEIGHTS = ("read_manifest", {"data": [{"kg": 86}, {"kg": 85.5}]})
+REJECTED = {"status": "rejected", "note": "The person said no.", "reason": "I like it"}
+EXPIRED = {"status": "expired", "note": "The person did not decide in time."}
+FAILED = {"error": "The store sleeps.", "code": "storage_failed"}
+
+
+@pytest.mark.parametrize("text", ["delete the mood card", "Please remove my Mood card!", "delete mood card"])
+def test_a_card_that_is_not_wanted_is_looked_up_and_deleted(text: str) -> None:
+    assert talk(text) == ToolUse("list_manifests", {})
+    assert talk(text, CARDS) == ToolUse("delete_manifest", {"id": "mood-2"})
+
+
+def test_a_card_that_is_not_there_is_not_deleted() -> None:
+    assert talk("delete the sleep card", CARDS) == "There is no sleep card."
+
+
+@pytest.mark.parametrize("text", ["remove my last weight", "Delete the last weight, please"])
+def test_the_last_weight_is_looked_up_and_removed(text: str) -> None:
+    assert talk(text) == ToolUse("read_manifest", {"id": "weight"})
+    assert talk(text, WEIGHTS) == ToolUse("remove_row", {"id": "weight", "path": "[index=1]"})
+
+
+@pytest.mark.parametrize("result", [UNKNOWN, {"data": []}])
+def test_no_weight_is_removed_where_there_is_none(result: Mapping[str, Any]) -> None:
+    assert talk("remove my last weight", ("read_manifest", result)) == "There is no weight to remove."
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"ok": True}, "The mood card is deleted."),
+        ({"status": "done"}, "The mood card is deleted."),
+        (REJECTED, "All right. The mood card stays as it is."),
+        (EXPIRED, "Nobody said yes in time. The mood card stays as it is."),
+        (FAILED, "That did not work: The store sleeps."),
+    ],
+)
+def test_what_became_of_a_deletion_is_told(result: Mapping[str, Any], told: str) -> None:
+    assert talk("delete the mood card", CARDS, ("delete_manifest", result)) == told
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [({"ok": True}, "I removed your last weight."), (REJECTED, "All right. Your last weight stays where it is.")],
+)
+def test_what_became_of_a_removal_is_told(result: Mapping[str, Any], told: str) -> None:
+    assert talk("remove my last weight", WEIGHTS, ("remove_row", result)) == told
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"), [("list_manifests", "delete the mood card"), ("read_manifest", "remove my last weight")]
+)
+def test_what_cannot_be_looked_up_is_not_removed(tool: str, text: str) -> None:
+    assert "The store sleeps." in said(talk(text, (tool, FAILED)))
+
+
+def test_decisions_that_came_late_are_taken_note_of() -> None:
+    late = DECIDED.format(decisions='Delete a card: mood: {"ok": true}')
+    assert talk(late) == "What you decided on is settled."
 
 
 def test_a_tool_that_is_not_offered_is_not_called() -> None:
