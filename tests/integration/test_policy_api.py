@@ -196,6 +196,14 @@ def test_who_may_not_chat_starts_watches_and_stops_nothing(house: House, method:
     assert house.tools() == {"append_row"}
 
 
+def test_an_owner_may_forbid_the_direct_form(tmp_path: Path) -> None:
+    with closing(SqliteStore(":memory:", now=Clock())) as store:
+        deck = Deck(tmp_path, store, {"CHAT_API_TOKEN": "shared", "CHAT_ENDPOINT_URL": "http://gateway.invalid/v1"})
+        deck.parts.__dict__["policy"] = engine('forbid (principal is Service, action == Action::"chat", resource);')
+        event = event_of("POST", "/api/chat", {"message": "hello"}, headers=[("x-chat-token", "shared")])
+        assert deck.parts.chat_app()(event, None)["statusCode"] == 403
+
+
 # -- what one call destroys
 
 ROW = {"date": "2026-04-20", "mood": 3}

@@ -1,4 +1,6 @@
-"""How long a decision takes in a process that has made one: parsed policies, entities of each request."""
+"""What a decision costs in a process that has made one: parsed policies, entities of each request. Time of the thread,
+as a decision waits for nothing.
+"""
 
 import itertools
 import time
@@ -19,7 +21,7 @@ DOCUMENT = "\n".join(
 
 def policy_measures() -> Iterator[Measure]:
     for name, document in (("what ships", ""), ("20 policies added", DOCUMENT)):
-        yield measure(f"a policy decision, {name}", "ms", _decisions_ms(Rules(document)), at_most(1))
+        yield measure(f"a policy decision, {name}", "ms", _decisions_ms(Rules(document)), at_most(1, "p99"))
 
 
 def _decisions_ms(rules: Rules) -> list[float]:
@@ -34,7 +36,7 @@ def _decisions_ms(rules: Rules) -> list[float]:
     rules.decide(asked[0])
     samples = []
     for access in itertools.islice(itertools.cycle(asked), DECISIONS):
-        began = time.perf_counter()
+        began = time.thread_time()
         rules.decide(access)
-        samples.append((time.perf_counter() - began) * 1000)
+        samples.append((time.thread_time() - began) * 1000)
     return samples

@@ -283,7 +283,7 @@ class Parts:
             thread=thread,
             secret=lambda: _secret(settings.chat_api_token),
             limit=settings.chat_max_concurrent,
-            admit=self.rate.admit,
+            admit=lambda principal: self._may_chat(self.rate.admit(principal), "direct"),
         )
         chat = ChatRoutes(
             context=self.turns,
@@ -305,8 +305,10 @@ class Parts:
 
     def _chatting(self, request: Request) -> Principal:
         """Who asks, where they may chat. Raises `NotAllowed` and what `authenticate` raises."""
-        principal = self.authenticate(request)
-        if self.policy.decide(Access(principal, CHAT, "api", mutates=False, destructive=False)).verdict != "allow":
+        return self._may_chat(self.authenticate(request), "api")
+
+    def _may_chat(self, principal: Principal, channel: Channel) -> Principal:
+        if self.policy.decide(Access(principal, CHAT, channel, mutates=False, destructive=False)).verdict != "allow":
             raise NotAllowed()
         return principal
 
