@@ -81,11 +81,11 @@ class Api:
         self.gateway = FakeGateway(*scripts)
         self.queue = FakeQueue()
         known: Callable[[EdgeRequest], Principal] = self.parts.authenticate
-        people = {f"Bearer {person.id}": person for person in PEOPLE}
+        self.people = {f"Bearer {person.id}": person for person in PEOPLE}
         self.parts.__dict__.update(
             gateway=self.gateway if configured else None,
             jobs=self.queue,
-            authenticate=lambda request: people.get(request.headers.get("authorization", "")) or known(request),
+            authenticate=lambda request: self.people.get(request.headers.get("authorization", "")) or known(request),
         )
         self._thread = EventLoopThread()
         with patch.object(bootstrap, "EventLoopThread", return_value=self._thread):
@@ -133,7 +133,7 @@ class Api:
     def _app(self, url: str) -> App:
         if url.startswith("/api/chat") and url != "/api/chat/history":
             return self._chat
-        if url.startswith(("/api/manifests", "/api/settings", "/api/reports")):
+        if url.startswith(("/api/manifests", "/api/settings", "/api/reports", "/api/feedback")):
             return self._manifests
         identity = {path.partition("{")[0].rstrip("/") for path in self._identity.paths}
         return self._identity if any(url.startswith(path) for path in identity) else self._conversations

@@ -114,7 +114,7 @@ def test_004_14_a_viewer_chats_with_the_tools_that_read_and_is_refused_the_other
         call("append_row", {"id": "mood", "value": {"mood": 5}}, id="c2"),
     )
     assert read["rows"]
-    assert written["code"] == "unknown_tool"
+    assert written == {"error": "This is not allowed.", "code": "forbidden"}
     assert "read_manifest" in house.tools()
     assert not house.tools() & {"append_row", "delete_manifest", "set_notification", "note_feedback"}
     assert len(house.deck.data("mood")) == 1

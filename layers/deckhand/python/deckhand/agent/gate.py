@@ -18,9 +18,18 @@ class Gate(Protocol):
     """Of one turn. Blocking; raises storage errors."""
 
     def propose(
-        self, operation: Operation, *, call_id: str, arguments: str, card: str | None, destructive: bool
+        self,
+        operation: Operation,
+        *,
+        call_id: str,
+        arguments: str,
+        card: str | None,
+        destructive: bool,
+        policies: tuple[str, ...],
     ) -> Proposal:
-        """A new one, not stored yet: it is stored with the calls that it belongs to. `arguments` is a JSON object."""
+        """A new one, not stored yet: it is stored with the calls that it belongs to. `arguments` is a JSON object,
+        `policies` decided that it has to wait.
+        """
         ...
 
     def spend(self, id: str, operation: Operation, arguments: str) -> ToolResult:

@@ -15,17 +15,20 @@ from deckhand.agent import wording
 from deckhand.agent.chat import ToolCall
 from deckhand.agent.gate import ARGUMENT, SCHEMA, Gate
 from deckhand.agent.toolbox import ToolNote, ToolResult
-from deckhand.domain.errors import DeckhandError, InvalidJson
+from deckhand.domain.errors import DeckhandError, InvalidJson, NotAllowed
 from deckhand.domain.json_text import dumps, loads
 from deckhand.operations.caller import Caller
-from deckhand.operations.execution import perform
-from deckhand.operations.permission import card_of, may_need_confirmation, permission
-from deckhand.operations.registry import Operation
+from deckhand.operations.execution import note_refusal, perform
+from deckhand.operations.permission import card_of, may_need_confirmation, offered, permission
+from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.operations.schema import http_only, tool_schema
 
 MAX_RESULT_CHARS = 48_000
 MAX_PROPOSED_BYTES = 300_000
 """A proposal with its arguments is one item."""
+MAX_PROPOSED = 30
+MAX_PROPOSED_BYTES_A_STEP = 1_000_000
+"""The proposals of a step are stored with it, in one transaction."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ class OperationTools:
         self._operations = {operation.name: operation for operation in operations}
         self._caller, self._gate = caller, gate
         self._agreed: set[str] = set()
+        self._proposed: list[int] = []
 
     def definitions(self) -> list[dict[str, Any]]:
         return self._definitions
@@ -108,8 +112,12 @@ class OperationTools:
         if self._gate.granted(operation, card):
             self._agreed.add(call.id)
             return None
-        if len(arguments.encode()) > MAX_PROPOSED_BYTES:
+        size = len(arguments.encode())
+        if size > MAX_PROPOSED_BYTES:
             return failure("too_large", wording.TOO_LARGE_TO_PROPOSE)
+        if len(self._proposed) >= MAX_PROPOSED or sum(self._proposed) + size > MAX_PROPOSED_BYTES_A_STEP:
+            return failure("too_many", wording.TOO_MANY_TO_PROPOSE)
+        self._proposed.append(size)
         proposal = self._gate.propose(
             operation,
             call_id=call.id,
@@ -117,21 +125,39 @@ class OperationTools:
             card=card,
             destructive=operation.destructive
             or (operation.destroys is not None and operation.destroys(self._caller, wanted.given)),
+            policies=decision.policies,
         )
         return ToolResult("", proposal=proposal)
 
     async def run(self, call: ToolCall) -> ToolResult:
+        if call.name not in self._operations:
+            return await asyncio.to_thread(lambda: self._out_of_reach(call))
         wanted = self._wanted(call)
         if isinstance(wanted, ToolResult):
             return wanted
-        caller = replace(
-            self._caller,
-            confirmed=call.id in self._agreed,
-            origin=self._caller.origin.model_copy(update={"call_id": call.id}),
-        )
+        caller = replace(self._calling(call), confirmed=call.id in self._agreed)
         return await asyncio.to_thread(
             lambda: carried_out(wanted.operation, lambda: perform(caller, wanted.operation, wanted.given), wanted.given)
         )
+
+    def _calling(self, call: ToolCall) -> Caller:
+        return replace(self._caller, origin=self._caller.origin.model_copy(update={"call_id": call.id}))
+
+    def _out_of_reach(self, call: ToolCall) -> ToolResult:
+        """What was not offered is refused as anywhere; a try to change something by it is in the audit."""
+        known = REGISTRY.find(call.name)
+        forbidden = known is not None and known.agent and not offered(self._caller, [known])
+
+        def refuse() -> ToolResult:
+            if known is not None and known.mutates:
+                note_refusal(self._calling(call), known, call.arguments)
+            if forbidden:
+                raise NotAllowed()
+            return failure("unknown_tool", self._unknown(call.name))
+
+        refused = told(call.name, refuse)
+        assert refused is not None  # noqa: S101 - narrows the type
+        return refused
 
     def _wanted(self, call: ToolCall) -> _Wanted | ToolResult:
         operation = self._operations.get(call.name)

@@ -34,7 +34,7 @@ class Ref(Model):
 
 
 class Proposal(Model):
-    """`arguments` is the JSON object that runs on a yes, `arguments_hash` what the model asked for. Instants are epoch
+    """`arguments` is the JSON object that runs on a yes, `arguments_hash` is of what was proposed. Instants are epoch
     seconds. `result` is what the model is told of the outcome.
     """
 
@@ -51,6 +51,8 @@ class Proposal(Model):
     destructive: bool = False
     siblings: int = 1
     """How many wait in the same step, this one included."""
+    policies: tuple[str, ...] = ()
+    """What decided that it has to wait."""
     actor: Actor
     channel: Channel
     created_at: float
@@ -97,14 +99,15 @@ class Proposal(Model):
         """`arguments`: other ones than were proposed. Raises `AlreadyDecided`, `ProposalExpired`."""
         self._check_undecided(now)
         edited = arguments is not None and arguments_hash(arguments) != self.arguments_hash
+        text = arguments if edited else self.arguments
         return self.model_copy(
             update={
                 "state": "executing",
                 "decided_by": by,
                 "decided_at": now,
                 "lease_until": now + EXECUTING_S,
-                "arguments": arguments if edited else self.arguments,
-                "edited": edited,
+                "arguments": text,
+                "edited": edited or self.edited,
                 "key": key,
             }
         )
@@ -124,10 +127,11 @@ class Proposal(Model):
         return self.state == "executing" and self.lease_until is not None and now >= self.lease_until
 
     def waiting_again(self) -> "Proposal":
-        """Nothing came of the process that ran it, so it waits for a decision as before."""
-        return self.model_copy(
-            update={"state": "proposed", "lease_until": None, "decided_by": None, "decided_at": None}
-        )
+        """Nothing came of the process that ran it, so it waits for a decision as before: on the arguments that it is
+        shown with, which are no longer the model's where a person edited them.
+        """
+        undecided = {"state": "proposed", "lease_until": None, "decided_by": None, "decided_at": None}
+        return self.model_copy(update={**undecided, "arguments_hash": arguments_hash(self.arguments)})
 
     def _check_undecided(self, now: float) -> None:
         state = self.state_at(now)

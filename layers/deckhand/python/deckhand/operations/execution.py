@@ -78,6 +78,21 @@ def describe(
     )
 
 
+def note_refusal(caller: Caller, operation: Operation, arguments: str) -> None:
+    """That an operation which is out of the caller's reach was asked for; `arguments` as they were sent."""
+    refused = entry(
+        caller.principal,
+        caller.channel,
+        operation.name,
+        "denied",
+        id=caller.new_id(),
+        at=iso(caller.now()),
+        arguments_hash=hash_of(arguments),
+        **caller.origin.model_dump(),
+    )
+    note(caller, refused)
+
+
 def note(caller: Caller, wanted: AuditEntry) -> None:
     """An entry by itself."""
     caller.store.write([put_entry(caller.principal.tenant, wanted)], token=wanted.id)

@@ -12,6 +12,7 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
+from deckhand.policy.groups import CHAT
 from deckhand.storage.tokens import Listed, Tokens
 
 
@@ -44,7 +45,7 @@ def create_token(caller: Caller, given: NewToken) -> dict[str, Any]:
     `NotAllowed`, `ValidationFailed`, `InvalidRequest`, `TooManyTokens`.
     """
     check_grant(caller.principal, role=given.role, operations=given.operations, cards=given.cards)
-    if unknown := sorted(set(given.operations or []) - {known.name for known in REGISTRY.all()}):
+    if unknown := sorted(set(given.operations or []) - {CHAT, *(known.name for known in REGISTRY.all())}):
         raise ValidationFailed(errors=[{"path": "operations", "message": f"there is no operation {unknown[0]}"}])
     expires = None if given.expiresAt is None else _later(given.expiresAt, caller.now())
     tokens = _tokens(caller)

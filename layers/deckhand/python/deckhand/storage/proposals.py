@@ -9,8 +9,11 @@ An id names its place: `<conversation>.<random>`, `none.<random>`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deckhand.domain.audit import entry
 from deckhand.domain.errors import UnknownProposal
 from deckhand.domain.proposal import KEPT_S, Proposal
+from deckhand.domain.times import iso
+from deckhand.storage.audit import put_entry
 from deckhand.storage.conversations import Owner, transcript_pk
 from deckhand.storage.port import ABSENT, Check, Condition, Item, ItemStore, Key, Put, VersionIs
 
@@ -35,6 +38,26 @@ def put_proposal(owner: Owner, proposal: Proposal, *, after: StoredProposal | No
     version = 1 if after is None else after.version + 1
     expires = int(proposal.expires_at) + KEPT_S
     return Put(Item(key.table, key.pk, key.sk, proposal.to_json(), version, expires), condition)
+
+
+def put_opening(owner: Owner, proposal: Proposal) -> Put:
+    """The audit's entry of a new proposal."""
+    opened = entry(
+        proposal.actor.principal(),
+        proposal.channel,
+        proposal.tool,
+        "proposed",
+        id=f"{proposal.id}.proposed",
+        at=iso(proposal.created_at),
+        arguments_hash=proposal.arguments_hash,
+        card=proposal.card,
+        policies=proposal.policies,
+        conversation=proposal.conversation or None,
+        turn_id=proposal.turn_id,
+        call_id=proposal.call_id,
+        proposal_id=proposal.id,
+    )
+    return put_entry(owner.tenant, opened)
 
 
 def check_proposal(owner: Owner, stored: StoredProposal) -> Check:
@@ -72,7 +95,8 @@ class Proposals:
         return StoredProposal(proposal, after.version + 1)
 
     def add(self, owner: Owner, proposals: Sequence[Proposal], *, token: str) -> None:
-        self._store.write([put_proposal(owner, proposal) for proposal in proposals], token=token)
+        made = [put_proposal(owner, proposal) for proposal in proposals]
+        self._store.write([*made, *(put_opening(owner, proposal) for proposal in proposals)], token=token)
 
 
 def _key(owner: Owner, id: str) -> Key:

@@ -1,6 +1,7 @@
 """A turn's head and its event log, in one partition a conversation.
 
     turns  <tenant>#conv#<id>  head         lock and state of the newest turn
+    turns  <tenant>#conv#<id>  c#<turn id>  the turn was gone on from after its last decision
     turns  <tenant>#conv#<id>  e#<event id> a batch of events, named by its first
     turns  <tenant>#running    <id>         the turns that run, and the conversations with queued messages
 
@@ -107,6 +108,12 @@ def put_running(owner: Owner, conversation: str, head: Head) -> Put:
     key = running_key(owner, conversation)
     entry = Running(conversation=conversation, user=owner.user, turn_id=head.turn_id, started_at=head.started_at)
     return Put(Item(key.table, key.pk, key.sk, entry.to_json(), expires=int(head.started_at) + LOG_LIFE_S))
+
+
+def put_continued(owner: Owner, conversation: str, turn_id: str, now: float) -> Put:
+    """Whoever writes it first goes on from that turn; it outlives the decisions that could."""
+    sk = f"c#{turn_id}"
+    return Put(Item("turns", transcript_pk(owner, conversation), sk, "{}", expires=int(now) + LOG_LIFE_S), ABSENT)
 
 
 class Turns:

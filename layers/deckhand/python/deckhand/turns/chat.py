@@ -136,7 +136,7 @@ class Chats:
         request stands for instead. Raises what `start_turn` raises."""
         self._switched_on(wanted.principal)
         meter = self._metering.meter(wanted.principal)
-        turn = _STARTS[on_busy](self._context, replace(wanted, admit=meter.admit))
+        turn = _STARTS[on_busy](self._context, replace(wanted, admit=meter.admit, sent_at=self._context.now()))
         if isinstance(turn, Claimed):
             return turn
         return turn, lambda publish: self._run_stored(wanted.principal, turn, wish, publish, meter)
@@ -225,7 +225,8 @@ class Chats:
     ) -> Loop:
         caller = replace(self._caller_for(principal), origin=Origin(conversation=turn.conversation, turn_id=turn.id))
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
-        gate = self._gate(caller, turn.conversation, turn.id, turn.head.head.anchor)
+        said_at = next((one.created_at for one in reversed(messages) if one.role == "user"), "")
+        gate = self._gate(caller, turn.conversation, turn.id, turn.head.head.anchor, said_at)
         toolbox = await asyncio.to_thread(self._toolbox_for, caller, gate)
 
         def shorter() -> list[dict[str, Any]]:
@@ -265,8 +266,8 @@ class Chats:
         note = decisions_note([one.proposal for one in made if one.proposal.turn_id == answered])
         return joined([*history, {"role": "user", "content": note}])
 
-    def _gate(self, caller: Caller, conversation: str, turn_id: str, anchor: int) -> TurnGate:
-        return TurnGate(caller, self._decisions, conversation, turn_id, anchor, self._settings.proposal_s)
+    def _gate(self, caller: Caller, conversation: str, turn_id: str, anchor: int, said_at: str) -> TurnGate:
+        return TurnGate(caller, self._decisions, conversation, turn_id, anchor, said_at, self._settings.proposal_s)
 
     # -- without one
 
@@ -276,7 +277,7 @@ class Chats:
             system = await asyncio.to_thread(self._system, caller, wish)
             history = joined({"role": role, "content": content} for role, content in _with_page(wish))
             plan = Plan(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
-            gate = self._gate(caller, "", self._context.new_id(), 0)
+            gate = self._gate(caller, "", self._context.new_id(), 0, "")
             toolbox = await asyncio.to_thread(self._toolbox_for, caller, gate)
             loop = self._loop(caller, toolbox, replace(plan, voice=wish.voice), wish, StopFlag(), meter)
             outcome = None

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from deckhand.agent import wording
 from deckhand.agent.toolbox import ToolResult
-from deckhand.agent.tools import carried_out, faults
+from deckhand.agent.tools import bounded, carried_out, faults
 from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, entry
 from deckhand.domain.errors import (
     AgentSwitchedOff,
@@ -123,6 +123,7 @@ class Decisions:
         if code == StorageUnavailable.code and self._is_applied(owner, executing):
             # Only the answer was lost.
             result = ToolResult(dumps({"status": "done", "note": wording.EFFECT_KNOWN}))
+        result = replace(result, content=_of_what_ran(executing, result.content))
         finished = executing.finished(result.content, failed=result.failed)
         with suppress(ConditionFailed):
             # Refused only when this process was given up meanwhile; then its transaction was refused before.
@@ -228,13 +229,21 @@ class Decisions:
     def _move_on(self, owner: Owner, stored: StoredProposal) -> None:
         """To what the audit says: done, or nothing was done and it waits again. Raises `ConditionFailed`."""
         proposal, applied = stored.proposal, self._is_applied(owner, stored.proposal)
-        told = dumps({"status": "done", "note": wording.EFFECT_KNOWN})
+        told = _of_what_ran(proposal, dumps({"status": "done", "note": wording.EFFECT_KNOWN}))
         moved = proposal.finished(told, failed=False) if applied else proposal.waiting_again()
         self._proposals.move(owner, moved, after=stored, token=self._context.new_id())
 
     def _is_applied(self, owner: Owner, proposal: Proposal) -> bool:
         at = iso(proposal.decided_at or 0.0)
         return self._context.store.get(audit_key(owner.tenant, _named(proposal, at))) is not None
+
+
+def _of_what_ran(proposal: Proposal, result: str) -> str:
+    """The model has its own arguments in the history, so it is told when others were run."""
+    if not proposal.edited:
+        return result
+    told = {"note": wording.EDITED, "arguments": loads(proposal.arguments), "result": loads(result)}
+    return bounded(dumps(told))
 
 
 def _execution(proposal: Proposal, call: _Call) -> AuditEntry:

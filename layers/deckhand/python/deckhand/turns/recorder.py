@@ -21,7 +21,7 @@ from deckhand.domain.proposal import Proposal
 from deckhand.domain.turn import LEASE_S, MAX_EVENTS, RENEW_S, Head
 from deckhand.storage.conversations import put_exchange
 from deckhand.storage.port import Op
-from deckhand.storage.proposals import put_proposal
+from deckhand.storage.proposals import put_opening, put_proposal
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.turns import Numbered, StoredHead, put_head
 from deckhand.turns.context import TurnContext
@@ -175,6 +175,7 @@ class Recorder:
                     put_head(self._turn.owner, self._turn.conversation, head, after=self._head),
                     *put_exchange(self._turn.owner, self._turn.header.header, exchange),
                     *(put_proposal(self._turn.owner, proposal) for proposal in proposals),
+                    *(put_opening(self._turn.owner, proposal) for proposal in proposals),
                 ]
                 try:
                     await asyncio.to_thread(write_surely, self._context.store, ops, token=self._context.new_id())

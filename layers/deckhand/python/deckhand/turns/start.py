@@ -13,13 +13,15 @@ from deckhand.domain.turn import Head, next_head
 from deckhand.storage.conversations import Owner, StoredHeader, Waiting, put_header, put_messages
 from deckhand.storage.port import Delete, Op
 from deckhand.storage.repeat import write_surely
-from deckhand.storage.turns import StoredHead, put_head, put_running
+from deckhand.storage.turns import StoredHead, put_continued, put_head, put_running
 from deckhand.turns.context import TurnContext
 from deckhand.turns.idempotency import Claim, Claimed, claimed
 from deckhand.turns.lost import close_lost
 
 ATTEMPTS = 20
 MAX_NEW = 20
+_CONTINUED = 3
+"""The place in a start's transaction of what says that a turn was gone on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Turn:
 class NewTurn:
     """Who starts a turn, where, with which texts. `page` says where in the app the person is; `admit` raises
     `AllowanceUsedUp` when they have nothing left for it; `answers` names a turn that this one goes on from without a
-    new text, as all its waiting calls are decided.
+    new text, as all its waiting calls are decided; `sent_at` is when the texts came (epoch seconds), None for now.
     """
 
     principal: Principal
@@ -53,6 +55,7 @@ class NewTurn:
     claim: Claim | None = None
     admit: Callable[[], None] = lambda: None
     answers: str | None = None
+    sent_at: float | None = None
 
     @property
     def owner(self) -> Owner:
@@ -99,8 +102,9 @@ def start_continuation(context: TurnContext, wanted: NewTurn) -> Turn | Claimed 
         wanted.admit()
         try:
             return _take(context, wanted, stored, previous)
-        except ConditionFailed:
-            continue
+        except ConditionFailed as failed:
+            if failed.index == _CONTINUED:
+                return None
     raise StorageUnavailable()
 
 
@@ -163,6 +167,7 @@ def _take(context: TurnContext, wanted: NewTurn, stored: StoredHeader, previous:
         put_head(owner, conversation, head, after=previous),
         put_header(owner, header, after=stored),
         put_running(owner, conversation, head),
+        *([] if wanted.answers is None else [put_continued(owner, conversation, wanted.answers, now)]),
         *put_messages(owner, stored.header, messages),
         *(Delete(key) for one in waiting for key in one.keys),
     ]
@@ -186,7 +191,8 @@ def _messages(
     context: TurnContext, wanted: NewTurn, header: Header, waiting: Sequence[Waiting], now: float
 ) -> list[Message]:
     texts = folded(wanted.texts)
-    new = [Message(seq=0, id=context.new_id(), role="user", content=text, created_at=iso(now)) for text in texts]
+    sent = iso(now if wanted.sent_at is None else wanted.sent_at)
+    new = [Message(seq=0, id=context.new_id(), role="user", content=text, created_at=sent) for text in texts]
     if wanted.page and new:
         new[-1] = new[-1].model_copy(update={"context": wanted.page})
     every = [*(one.queued.message for one in waiting), *new]
