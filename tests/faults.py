@@ -12,7 +12,10 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from deckhand.agent.budget import Budget
+from deckhand.agent.gate import Gate as ConfirmGate
 from deckhand.agent.outcome import Outcome, Step
+from deckhand.agent.toolbox import Toolbox
+from deckhand.agent.tools import OperationTools
 from deckhand.domain.allowance import Allowance
 from deckhand.domain.conversation import Header
 from deckhand.domain.errors import StorageUnavailable
@@ -20,6 +23,8 @@ from deckhand.domain.events import Event
 from deckhand.domain.principal import Principal
 from deckhand.domain.turn import LEASE_S
 from deckhand.operations.caller import Caller
+from deckhand.operations.catalog import REGISTRY
+from deckhand.operations.permission import offered
 from deckhand.storage.conversations import Owner
 from deckhand.storage.port import Check, Delete, ItemStore, Key, Op, Page, Put, Table
 from deckhand.storage.reports import FolderReports
@@ -265,6 +270,8 @@ class World:
     jobs: FakeQueue = field(default_factory=FakeQueue)
     pace: Pace = QUICK
     allowance: Allowance = field(default_factory=Allowance)
+    gated: bool = False
+    """Whether the model has the registry's tools behind the gate, instead of each process's own."""
     conversation: str = field(default_factory=lambda: f"c{time.monotonic_ns():x}")
     _ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -307,12 +314,15 @@ class Process:
             self.gateway,
             settings=settings,
             caller_for=self._caller,
-            toolbox_for=lambda *_: self.tools,
+            toolbox_for=self._toolbox,
             decisions=Decisions(self.context, lambda principal, _: self._caller(principal)),
             watcher=Quiet(),
             monotonic=time.monotonic,
             metering=Metering(self.context, allowance_of=lambda _: world.allowance),
         )
+
+    def _toolbox(self, caller: Caller, gate: ConfirmGate) -> Toolbox:
+        return OperationTools(offered(caller, REGISTRY.tools()), caller, gate) if self.world.gated else self.tools
 
     def _caller(self, principal: Principal) -> Caller:
         return Caller(

@@ -26,6 +26,8 @@ from deckhand.operations.schema import http_only, tool_schema
 MAX_RESULT_CHARS = 48_000
 MAX_PROPOSED_BYTES = 300_000
 """A proposal with its arguments is one item."""
+NO_YES = frozenset({"unknown_proposal", "confirmation_mismatch", "not_confirmed"})
+"""What a model is told that claims a yes which nobody gave to this call."""
 MAX_PROPOSED = 30
 MAX_PROPOSED_BYTES_A_STEP = 1_000_000
 """The proposals of a step are stored with it, in one transaction."""
@@ -107,7 +109,10 @@ class OperationTools:
             return failure("needs_confirmation", wording.NOBODY_TO_ASK)
         arguments = dumps(dict(wanted.arguments))
         if wanted.confirmation is not None:
-            return self._gate.spend(wanted.confirmation, operation, arguments)
+            result = self._gate.spend(wanted.confirmation, operation, arguments)
+            if result.failed and (code := loads(result.content).get("code")) in NO_YES:
+                note_refusal(self._calling(call), operation, arguments, code=code)
+            return result
         card = card_of(operation, wanted.given)
         if self._gate.granted(operation, card):
             self._agreed.add(call.id)
@@ -150,7 +155,8 @@ class OperationTools:
 
         def refuse() -> ToolResult:
             if known is not None and known.mutates:
-                note_refusal(self._calling(call), known, call.arguments)
+                code = NotAllowed.code if forbidden else "unknown_tool"
+                note_refusal(self._calling(call), known, call.arguments, code=code)
             if forbidden:
                 raise NotAllowed()
             return failure("unknown_tool", self._unknown(call.name))

@@ -78,8 +78,10 @@ def describe(
     )
 
 
-def note_refusal(caller: Caller, operation: Operation, arguments: str) -> None:
-    """That an operation which is out of the caller's reach was asked for; `arguments` as they were sent."""
+def note_refusal(caller: Caller, operation: Operation, arguments: str, *, code: str) -> None:
+    """That an operation was asked for which is out of the caller's reach, or with a yes that is none; `arguments` as
+    they were sent.
+    """
     refused = entry(
         caller.principal,
         caller.channel,
@@ -88,6 +90,7 @@ def note_refusal(caller: Caller, operation: Operation, arguments: str) -> None:
         id=caller.new_id(),
         at=iso(caller.now()),
         arguments_hash=hash_of(arguments),
+        code=code,
         **caller.origin.model_dump(),
     )
     note(caller, refused)

@@ -33,7 +33,7 @@ from deckhand.domain.principal import Channel, Principal
 from deckhand.domain.proposal import MAX_REASON, Proposal
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
-from deckhand.operations.execution import describe, perform
+from deckhand.operations.execution import describe, note, perform
 from deckhand.operations.permission import permission
 from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.storage.audit import audit_key, put_entry
@@ -167,7 +167,10 @@ class Decisions:
         )
         proposer = self._caller_for(proposal.actor.principal(), proposal.channel)
         for caller in (self._caller_for(principal, proposal.channel), proposer):
-            if permission(caller, operation, given, confirmed=True).verdict != "allow":
+            decision = permission(caller, operation, given, confirmed=True)
+            if decision.verdict != "allow":
+                caller = replace(caller, origin=origin)
+                note(caller, describe(caller, operation, given, "denied", decision))
                 raise NotAllowed()
         return _Call(operation, given, replace(proposer, confirmed=True, origin=origin))
 
