@@ -36,7 +36,8 @@ FINISH_MARGIN_S = 10.0
 ASKING = ("title", "queued_turn")
 """The kinds of job that ask a model."""
 RETRY_S, MAX_RETRY_S = 30.0, 900.0
-"""When a push that some device may take later is tried again: twice as late each time, or when its service says."""
+"""When a push that some device may take later is tried again: four times as late each time, or when its service says;
+with the queue's tries that outlasts twenty minutes of a service that is down."""
 
 
 class DeliverPush(Protocol):
@@ -102,7 +103,7 @@ class JobWorker:
         try:
             self._deliver_push(job, last=tries >= MAX_TRIES)
         except PushUnfinished as unfinished:
-            wait = min(MAX_RETRY_S, max(RETRY_S * 2 ** (tries - 1), unfinished.wait))
+            wait = min(MAX_RETRY_S, max(RETRY_S * 4 ** (tries - 1), unfinished.wait))
             with suppress(StorageError):
                 # Without it the next try is only later.
                 self._context.jobs.delay(record.receipt_handle, wait)
