@@ -88,7 +88,16 @@ class Browser:
     cookies: dict[str, str] = field(default_factory=dict)
     device: Authenticator = field(default_factory=lambda: Authenticator(ORIGIN))
 
-    def __call__(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Answer:
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """`body` is sent as JSON, `raw` as it is."""
         given = {**self.headers, **(headers or {})}
         if self.cookies:
             given["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
@@ -97,7 +106,7 @@ class Browser:
             path=path,
             resource=path,
             headers=list(given.items()),
-            body=b"" if body is None else json.dumps(body).encode(),
+            body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
             source_ip=self.address,
         )
         event = proxy_event(request, request_id="r", now=MOMENT)

@@ -108,6 +108,13 @@ def test_a_passkey_signs_in_again_after_signing_out(deployment: Deployment) -> N
     assert owner.signed_in
 
 
+@pytest.mark.parametrize("body", [b"", b"null", b"{}"])
+def test_signing_out_takes_no_body(deployment: Deployment, body: bytes) -> None:
+    owner = deployment.owner()
+    assert owner("POST", "/auth/logout", raw=body).status == 200
+    assert not owner.signed_in
+
+
 def test_signing_out_ends_this_session_only(deployment: Deployment) -> None:
     owner = deployment.owner()
     elsewhere = deployment.browser()

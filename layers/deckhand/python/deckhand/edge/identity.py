@@ -150,7 +150,8 @@ def shown_user(account: Account) -> dict[str, Any]:
 
 
 def _optional(request: Request) -> dict[str, Any]:
-    return request.json_object(BODY_BYTES) if request.body else {}
+    """No body, and null, ask for nothing."""
+    return {} if request.body.strip() in (b"", b"null") else request.json_object(BODY_BYTES)
 
 
 def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
