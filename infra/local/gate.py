@@ -26,7 +26,29 @@ class Gate:
 
     def settle(self, conversation: str, screen: Screen) -> Screen:
         """Asks about what a turn waits for, and about what its next one does; gives the last that was shown."""
-        waiting: Proposals = screen.waiting
+        return self._settle(conversation, screen.waiting) or screen
+
+    def ask_again(self, conversation: str, found: Proposals) -> None:
+        """Asks about what a conversation waits for, turn by turn."""
+        waiting = [one for one in found if one["state"] == "proposed"]
+        if len(waiting) < len(found):
+            print("Something that was agreed to is being done now.", file=sys.stderr)
+        waits = False
+        for _, of_one_turn in groupby(waiting, key=lambda one: one["turnId"]):
+            self._settle(conversation, [*of_one_turn])
+            waits |= self.waits
+        self.waits = waits
+
+    def decide(self, proposal: str, verdict: Decision, more: Mapping[str, Any]) -> Screen:
+        """One by its id; then asks about what its turn still waits for. Raises ApiError."""
+        conversation = conversation_of(proposal)
+        screen = self._watcher.show(conversation, self._api.decide(proposal, verdict, more))
+        screen.waiting = self._still(conversation, screen)
+        return self.settle(conversation, screen)
+
+    def _settle(self, conversation: str, waiting: Proposals) -> Screen | None:
+        """What the last decision showed; None when there was none."""
+        screen: Screen | None = None
         while waiting:
             if self._read is None:
                 print("\n".join([*(whole(one, named=True) for one in waiting), NOBODY]))
@@ -41,32 +63,12 @@ class Gate:
         self.waits = bool(waiting)
         return screen
 
-    def ask_again(self, conversation: str, found: Proposals) -> Screen | None:
-        """Asks about what a conversation waits for, turn by turn; the last that was shown, None when nothing waits."""
-        waiting = [one for one in found if one["state"] == "proposed"]
-        if len(waiting) < len(found):
-            print("Something that was agreed to is being done now.", file=sys.stderr)
-        shown, waits = None, False
-        for _, of_one_turn in groupby(waiting, key=lambda one: one["turnId"]):
-            asked = Screen(sys.stdout, sys.stderr)
-            asked.waiting = [dict(one) for one in of_one_turn]
-            shown = self.settle(conversation, asked)
-            waits |= self.waits
-        self.waits = waits
-        return shown
-
-    def decide(self, proposal: str, verdict: Decision, more: Mapping[str, Any]) -> Screen:
-        """One by its id; then asks about what its turn still waits for. Raises ApiError."""
-        conversation = conversation_of(proposal)
-        screen = self._watcher.show(conversation, self._api.decide(proposal, verdict, more))
-        screen.waiting = self._still(conversation, screen)
-        return self.settle(conversation, screen)
-
     def _still(self, conversation: str, screen: Screen) -> list[dict[str, Any]]:
         """What the last decision showed to wait: of the turn that goes on, or of the same one."""
         if not screen.still:
             return screen.waiting
-        return [one for one in self._api.proposals(conversation) if one["id"] in screen.still]
+        found = self._api.proposals(conversation)
+        return [one for one in found if one["id"] in screen.still and one["state"] == "proposed"]
 
     def _ask_all(self, waiting: Proposals, read: Read) -> tuple[Screen | None, list[Mapping[str, Any]]]:
         """What the last decision showed (None when none came through), and what was left open."""

@@ -93,6 +93,9 @@ def read_line(prompt: str, start: str) -> str:
 
             readline.set_startup_hook(lambda: readline.insert_text(start))
             after.callback(readline.set_startup_hook)
+            # Its answers are no lines to come back to.
+            readline.set_auto_history(False)
+            after.callback(readline.set_auto_history, True)
         return input(prompt)
 
 
