@@ -17,6 +17,15 @@ SCHEMA = {
 class Gate(Protocol):
     """Of one turn. Blocking; raises storage errors."""
 
+    @property
+    def spends(self) -> bool:
+        """Whether a confirmation can be spent here at all: that takes a stored conversation."""
+        ...
+
+    def check(self) -> None:
+        """Before anything is changed. Raises `AgentSwitchedOff`."""
+        ...
+
     def propose(
         self,
         operation: Operation,

@@ -34,6 +34,8 @@ from deckhand.domain.json_text import dumps
 from deckhand.domain.proposal import Proposal
 
 MAX_CUT_CALLS = 2
+MAX_WAITING = 10
+"""So many calls of one step may wait: they are stored together."""
 MAX_SAME_FAILURES = 3
 NORMAL_ENDS = {"stop", "tool_calls", "function_call", "end_turn", "eos"}
 
@@ -272,7 +274,11 @@ class Loop:
         for call in calls:
             if self._stop.is_set() or not self._toolbox.note(call).mutates:
                 continue
-            behind = any(result.proposal is not None for result in held.values())
+            waiting = sum(result.proposal is not None for result in held.values())
+            if waiting >= MAX_WAITING:
+                held[call.id] = ToolResult(_error("not_run", wording.NOT_RUN_BEHIND), failed=True)
+                continue
+            behind = waiting > 0
             if (result := await self._toolbox.hold(call, behind=behind)) is not None:
                 held[call.id] = result
         return held

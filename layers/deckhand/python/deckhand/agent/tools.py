@@ -24,13 +24,10 @@ from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.operations.schema import http_only, tool_schema
 
 MAX_RESULT_CHARS = 48_000
-MAX_PROPOSED_BYTES = 300_000
-"""A proposal with its arguments is one item."""
+MAX_PROPOSED_BYTES = 60_000
+"""A proposal with its arguments, others in their place, and a result is one item."""
 NO_YES = frozenset({"unknown_proposal", "confirmation_mismatch", "not_confirmed"})
 """What a model is told that claims a yes which nobody gave to this call."""
-MAX_PROPOSED = 30
-MAX_PROPOSED_BYTES_A_STEP = 1_000_000
-"""The proposals of a step are stored with it, in one transaction."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +51,7 @@ class OperationTools:
         self._operations = {operation.name: operation for operation in operations}
         self._caller, self._gate = caller, gate
         self._agreed: set[str] = set()
-        self._proposed: list[int] = []
+        self._spending: dict[str, str] = {}
 
     def definitions(self) -> list[dict[str, Any]]:
         return self._definitions
@@ -76,7 +73,7 @@ class OperationTools:
 
     def _parameters(self, operation: Operation) -> dict[str, Any]:
         schema = tool_schema(operation.input)
-        if self._gate is not None and may_need_confirmation(self._caller, operation):
+        if self._gate is not None and self._gate.spends and may_need_confirmation(self._caller, operation):
             schema["properties"] = {**schema["properties"], ARGUMENT: SCHEMA}
         return schema
 
@@ -90,6 +87,9 @@ class OperationTools:
         return ToolNote(operation.mutates, None, operation.label)
 
     async def hold(self, call: ToolCall, *, behind: bool) -> ToolResult | None:
+        # Ids are the gateway's, and may come again in another step.
+        self._agreed.discard(call.id)
+        self._spending.pop(call.id, None)
         wanted = self._wanted(call)
         if isinstance(wanted, ToolResult):
             # Running it tells what is wrong with it.
@@ -101,28 +101,21 @@ class OperationTools:
         decision = permission(self._caller, operation, wanted.given)
         if decision.verdict == "deny" or not operation.mutates:
             return None
-        if behind and (decision.verdict == "allow" or wanted.confirmation):
-            return failure("not_run", wording.NOT_RUN_BEHIND)
+        not_run = failure("not_run", wording.NOT_RUN_BEHIND) if behind else None
         if decision.verdict == "allow":
-            return None
+            return not_run
         if self._gate is None:
             return failure("needs_confirmation", wording.NOBODY_TO_ASK)
-        arguments = dumps(dict(wanted.arguments))
         if wanted.confirmation is not None:
-            result = self._gate.spend(wanted.confirmation, operation, arguments)
-            if result.failed and (code := loads(result.content).get("code")) in NO_YES:
-                note_refusal(self._calling(call), operation, arguments, code=code)
-            return result
+            self._spending[call.id] = wanted.confirmation
+            return not_run
         card = card_of(operation, wanted.given)
         if self._gate.granted(operation, card):
             self._agreed.add(call.id)
-            return None
-        size = len(arguments.encode())
-        if size > MAX_PROPOSED_BYTES:
+            return not_run
+        arguments = dumps(dict(wanted.arguments))
+        if len(arguments.encode()) > MAX_PROPOSED_BYTES:
             return failure("too_large", wording.TOO_LARGE_TO_PROPOSE)
-        if len(self._proposed) >= MAX_PROPOSED or sum(self._proposed) + size > MAX_PROPOSED_BYTES_A_STEP:
-            return failure("too_many", wording.TOO_MANY_TO_PROPOSE)
-        self._proposed.append(size)
         proposal = self._gate.propose(
             operation,
             call_id=call.id,
@@ -140,10 +133,28 @@ class OperationTools:
         wanted = self._wanted(call)
         if isinstance(wanted, ToolResult):
             return wanted
+        return await asyncio.to_thread(self._run, call, wanted)
+
+    def _run(self, call: ToolCall, wanted: _Wanted) -> ToolResult:
+        operation, gate = wanted.operation, self._gate
+        if gate is not None and (id := self._spending.pop(call.id, None)) is not None:
+            return known(told(operation.name, lambda: self._spent(gate, id, call, wanted)))
         caller = replace(self._calling(call), confirmed=call.id in self._agreed)
-        return await asyncio.to_thread(
-            lambda: carried_out(wanted.operation, lambda: perform(caller, wanted.operation, wanted.given), wanted.given)
-        )
+        self._agreed.discard(call.id)
+
+        def act() -> Any:
+            if gate is not None and operation.mutates:
+                gate.check()
+            return perform(caller, operation, wanted.given)
+
+        return carried_out(operation, act, wanted.given)
+
+    def _spent(self, gate: Gate, id: str, call: ToolCall, wanted: _Wanted) -> ToolResult:
+        arguments = dumps(dict(wanted.arguments))
+        result = gate.spend(id, wanted.operation, arguments)
+        if result.failed and (code := loads(result.content).get("code")) in NO_YES:
+            note_refusal(self._calling(call), wanted.operation, arguments, code=code)
+        return result
 
     def _calling(self, call: ToolCall) -> Caller:
         return replace(self._caller, origin=self._caller.origin.model_copy(update={"call_id": call.id}))
@@ -195,9 +206,12 @@ def carried_out(operation: Operation, act: Callable[[], Any], given: BaseModel) 
         changes = ({"id": card, "change": operation.change},) if card and operation.change else ()
         return ToolResult(bounded(dumps(result)), changes=changes)
 
-    found = told(operation.name, run)
-    assert found is not None  # noqa: S101 - narrows the type
-    return found
+    return known(told(operation.name, run))
+
+
+def known(result: ToolResult | None) -> ToolResult:
+    assert result is not None  # noqa: S101 - narrows the type
+    return result
 
 
 def told(tool: str, act: Callable[[], ToolResult | None]) -> ToolResult | None:

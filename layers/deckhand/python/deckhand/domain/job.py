@@ -42,10 +42,10 @@ class Job(Model):
     remove a generation of a card's rows that nobody sees any more. `push`: show the actor's user the reminders (each
     `card#item`) whose time `due` was, an instant of UTC; `late` when it is well past. `fire` names that push: it is the
     same whenever the job comes again, and no two pushes share it. `notices`: what
-    happened in a conversation. All may be done twice without harm.
+    happened in a conversation. `continued_turn`: go on from what was decided in it. All may be done twice without harm.
     """
 
-    kind: Literal["title", "queued_turn", "drop_rows", "push", "notices"]
+    kind: Literal["title", "queued_turn", "drop_rows", "push", "notices", "continued_turn"]
     actor: Actor
     conversation: str = ""
     card: str = ""

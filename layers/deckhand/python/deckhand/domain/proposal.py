@@ -34,8 +34,9 @@ class Ref(Model):
 
 
 class Proposal(Model):
-    """`arguments` is the JSON object that runs on a yes, `arguments_hash` is of what was proposed. Instants are epoch
-    seconds. `result` is what the model is told of the outcome.
+    """`arguments` is the JSON object that the model asked for, `edited` the one that a person put in its place for this
+    attempt. Instants are epoch seconds. `result` is what the model is told of the outcome. `voice` and `viewed_card`
+    are of the turn, for the one that goes on from it.
     """
 
     id: str
@@ -49,8 +50,10 @@ class Proposal(Model):
     summary: str
     card: str | None = None
     destructive: bool = False
-    siblings: int = 1
-    """How many wait in the same step, this one included."""
+    siblings: int = 0
+    """How many wait in the same step, this one included; 0: not known."""
+    voice: bool = False
+    viewed_card: str | None = None
     policies: tuple[str, ...] = ()
     """What decided that it has to wait."""
     actor: Actor
@@ -61,7 +64,7 @@ class Proposal(Model):
     decided_by: str | None = None
     decided_at: float | None = None
     lease_until: float | None = None
-    edited: bool = False
+    edited: str | None = None
     result: str | None = None
     key: str | None = None
     """The hash of the `Idempotency-Key` that came with the decision."""
@@ -72,6 +75,11 @@ class Proposal(Model):
     def is_open(self, now: float) -> bool:
         """Whether its turn still waits for it: undecided, or decided and not yet at its end."""
         return self.state_at(now) in ("proposed", "executing")
+
+    @property
+    def running(self) -> str:
+        """The arguments that run."""
+        return self.arguments if self.edited is None else self.edited
 
     @property
     def ref(self) -> Ref:
@@ -98,16 +106,14 @@ class Proposal(Model):
     def executing(self, now: float, *, by: str, arguments: str | None = None, key: str | None = None) -> "Proposal":
         """`arguments`: other ones than were proposed. Raises `AlreadyDecided`, `ProposalExpired`."""
         self._check_undecided(now)
-        edited = arguments is not None and arguments_hash(arguments) != self.arguments_hash
-        text = arguments if edited else self.arguments
+        other = arguments is not None and arguments_hash(arguments) != self.arguments_hash
         return self.model_copy(
             update={
                 "state": "executing",
                 "decided_by": by,
                 "decided_at": now,
                 "lease_until": now + EXECUTING_S,
-                "arguments": text,
-                "edited": edited or self.edited,
+                "edited": arguments if other else None,
                 "key": key,
             }
         )
@@ -127,11 +133,9 @@ class Proposal(Model):
         return self.state == "executing" and self.lease_until is not None and now >= self.lease_until
 
     def waiting_again(self) -> "Proposal":
-        """Nothing came of the process that ran it, so it waits for a decision as before: on the arguments that it is
-        shown with, which are no longer the model's where a person edited them.
-        """
-        undecided = {"state": "proposed", "lease_until": None, "decided_by": None, "decided_at": None}
-        return self.model_copy(update={**undecided, "arguments_hash": arguments_hash(self.arguments)})
+        """Nothing came of the process that ran it, so it waits for a decision as before."""
+        undone = {"state": "proposed", "lease_until": None, "decided_by": None, "decided_at": None, "edited": None}
+        return self.model_copy(update=undone)
 
     def _check_undecided(self, now: float) -> None:
         state = self.state_at(now)

@@ -4,6 +4,11 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 
+def epoch(text: str) -> float:
+    """The instant of an ISO 8601 text, as `iso` writes it, in epoch seconds."""
+    return datetime.fromisoformat(text).timestamp()
+
+
 def iso(instant: float) -> str:
     """Epoch seconds as ISO 8601 in UTC with milliseconds."""
     return datetime.fromtimestamp(instant, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

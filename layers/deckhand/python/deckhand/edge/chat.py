@@ -124,7 +124,7 @@ class ChatRoutes:
 
     def _reach(self, principal: Principal) -> list[tuple[Running, Head]]:
         """The running turns that a caller may see and stop, though not read: an operator's are all."""
-        everybody = principal.role in OPERATORS and principal.operations is None
+        everybody = principal.role in OPERATORS and principal.operations is None and principal.cards is None
         return running_turns(self._context, principal.tenant, None if everybody else principal.user)
 
     def _operator_or_caller(self, request: Request) -> Principal:

@@ -13,6 +13,8 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.meter import MeteredGateway
 from deckhand.domain.errors import (
+    AgentSwitchedOff,
+    AllowanceUsedUp,
     DailyAllowanceUsedUp,
     PushUnfinished,
     StorageError,
@@ -24,16 +26,18 @@ from deckhand.edge.live import EventLoopThread
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Owner
 from deckhand.storage.queue import MAX_TRIES
+from deckhand.storage.switches import Switches
 from deckhand.turns.chat import Chats
 from deckhand.turns.context import TurnContext
 from deckhand.turns.metering import Metering
 from deckhand.turns.sweep import sweep
+from deckhand.turns.switched import SwitchedGateway
 from deckhand.turns.titles import make_title
 
 logger = Logger(child=True)
 
 FINISH_MARGIN_S = 10.0
-ASKING = ("title", "queued_turn")
+ASKING = ("title", "queued_turn", "continued_turn")
 """The kinds of job that ask a model."""
 RETRY_S, MAX_RETRY_S = 30.0, 900.0
 """When a push that some device may take later is tried again: four times as late each time, or when its service says;
@@ -68,6 +72,7 @@ class JobWorker:
             "queued_turn": self._queued_turn,
             "drop_rows": self._drop_rows,
             "notices": self._notices,
+            "continued_turn": self._continued_turn,
         }
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> Any:
@@ -122,9 +127,12 @@ class JobWorker:
         """A title counts like any call; without anything left for it the next turn asks again."""
         meter = self._metering.meter(job.actor.principal())
         try:
-            await make_title(self._context, MeteredGateway(gateway, meter), _owner(job), job.conversation)
+            metered = MeteredGateway(SwitchedGateway(gateway, lambda: _check_switch(self._context, job)), meter)
+            await make_title(self._context, metered, _owner(job), job.conversation)
         except DailyAllowanceUsedUp:
             logger.info("no title made: the allowance is used up")
+        except AgentSwitchedOff:
+            logger.info("no title made: the assistant is switched off")
         finally:
             await meter.close()
 
@@ -136,6 +144,17 @@ class JobWorker:
             self._thread.submit(self._chats.run_queued(_owner(job), job.conversation, time_left=left)).result()
         except (TurnRunning, UnknownConversation):
             return
+
+    def _continued_turn(self, job: Job, left: float | None) -> None:
+        """Nothing to do when another turn runs: its end looks at what was decided."""
+        if self._chats is None:
+            return
+        with suppress(TurnRunning, UnknownConversation, AgentSwitchedOff, AllowanceUsedUp):
+            self._thread.submit(self._chats.run_continued(job, time_left=left)).result()
+
+
+def _check_switch(context: TurnContext, job: Job) -> None:
+    Switches(context.store, job.actor.tenant).check(job.actor.principal())
 
 
 def _owner(job: Job) -> Owner:

@@ -1,7 +1,8 @@
 """The routes of the confirm gate: what waits, and the decisions on it. After the last one the turn goes on."""
 
-import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,13 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from deckhand.agent.toolbox import ToolResult
 from deckhand.domain.errors import (
-    AllowanceUsedUp,
     AlreadyDecided,
     ChatNotConfigured,
     DeckhandError,
     InvalidRequest,
+    ProposalExpired,
+    StorageError,
     TurnRunning,
+    UnknownProposal,
 )
+from deckhand.domain.job import Actor, Job
 from deckhand.domain.json_text import loads
 from deckhand.domain.principal import Principal
 from deckhand.domain.proposal import MAX_REASON, Proposal
@@ -27,13 +31,14 @@ from deckhand.edge.request import Request
 from deckhand.edge.turn_answer import TurnAnswers, time_left
 from deckhand.storage.conversations import Owner
 from deckhand.storage.proposals import StoredProposal
-from deckhand.turns.chat import Chats, TurnWish
+from deckhand.turns.chat import Chats, Run, TurnWish, wish_of
 from deckhand.turns.context import TurnContext
-from deckhand.turns.decision import Decided, Decisions
+from deckhand.turns.decision import Decided, Decisions, acting, in_scope
 from deckhand.turns.idempotency import Claim, Claimed, claim, claimed
-from deckhand.turns.start import NewTurn, owner_of
+from deckhand.turns.start import NewTurn, Turn, owner_of
 
 BODY_BYTES = 512 * 1024
+PATIENCE, PAUSE_S = 40, 0.05
 MAX_DECISIONS = 50
 
 
@@ -67,13 +72,13 @@ class Verdicts(_Body):
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """Who decides, and how they want to be answered. `several`: each decision's outcome stands in the answer; one by
-    itself raises what went wrong. `left` in seconds.
+    itself raises what went wrong. `context` is the platform's.
     """
 
     principal: Principal
     claim: Claim | None
     key: str | None
-    left: float | None
+    context: Any
     stream: bool
     several: bool
 
@@ -106,7 +111,8 @@ class ProposalRoutes:
         ]
 
     def _open(self, request: Request, *_: Any) -> Any:
-        owner, now = owner_of(self._authenticate(request)), self._context.now()
+        principal, now = self._authenticate(request), self._context.now()
+        owner = owner_of(principal)
         conversation = request.query.get("conversationId") or ""
         if conversation:
             self._context.conversations.find(owner, conversation)
@@ -114,7 +120,7 @@ class ProposalRoutes:
         shown = [
             {**one.shown(), "state": one.state, "turnId": one.turn_id, "conversationId": one.conversation or None}
             for one in found
-            if one.is_open(now)
+            if one.is_open(now) and in_scope(principal, one)
         ]
         return json_answer(200, {"proposals": shown})
 
@@ -142,6 +148,8 @@ class ProposalRoutes:
 
     def _decide(self, verdicts: Sequence[Verdict], asked: _Asked) -> Any:
         stored = [self._decisions.find(asked.owner, verdict.id) for verdict in verdicts]
+        if not all(in_scope(asked.principal, one.proposal) for one in stored):
+            raise UnknownProposal()
         if len({(one.proposal.conversation, one.proposal.turn_id) for one in stored}) > 1:
             raise InvalidRequest("These proposals are of different turns; decide them apart.")
         proposal = stored[0].proposal
@@ -151,18 +159,34 @@ class ProposalRoutes:
             return self._answers.of_known(asked.owner, known, stream=asked.stream)
         outcomes: list[dict[str, Any]] = []
         changes: dict[str, str] = {}
+        counts = False
         for verdict, one in zip(verdicts, stored, strict=True):
             try:
                 decided = self._one(verdict, one, asked)
             except DeckhandError as error:
                 if not asked.several:
+                    self._pass_by(error, one.proposal, asked)
                     raise
+                counts = counts or isinstance(error, ProposalExpired)
                 outcomes.append({"id": verdict.id, **error.as_body()})
                 continue
+            counts = True
             outcomes.append(_told(decided))
             changes |= {change["id"]: change["change"] for change in decided.result.changes}
         more = {"decisions": outcomes} if asked.several else outcomes[0]
-        return self._go_on(proposal, asked, more, changes)
+        fresh = self._decisions.find(asked.owner, proposal.id).proposal
+        if still := self._decisions.open_in(asked.owner, fresh):
+            return json_answer(200, {"status": "awaiting_confirmation", "open": still, **more})
+        if not counts or not proposal.conversation or self._chats is None:
+            return json_answer(200, {"status": "decided", **more})
+        return self._go_on(self._chats, proposal, asked, more, changes)
+
+    def _pass_by(self, error: DeckhandError, proposal: Proposal, asked: _Asked) -> None:
+        """A proposal that ran out of time may have been the last that its turn waited for."""
+        if isinstance(error, ProposalExpired) and proposal.conversation:
+            actor = Actor.of(asked.principal)
+            with suppress(StorageError):
+                self._context.jobs.send(Job(kind="continued_turn", actor=actor, conversation=proposal.conversation))
 
     def _one(self, verdict: Verdict, stored: StoredProposal, asked: _Asked) -> Decided:
         try:
@@ -188,21 +212,20 @@ class ProposalRoutes:
         same = (known.state == "rejected") == (verdict.decision == "reject") and verdict.arguments is None
         return stands and same and not self._decisions.open_in(asked.owner, known)
 
-    def _go_on(self, proposal: Proposal, asked: _Asked, more: Mapping[str, Any], changes: Mapping[str, str]) -> Any:
-        """The turn, once nothing of it waits any more."""
-        if still := self._decisions.open_in(asked.owner, proposal):
-            return json_answer(200, {"status": "awaiting_confirmation", "open": still, **more})
-        if not proposal.conversation or self._chats is None:
-            return json_answer(200, {"status": "decided", **more})
-        new = NewTurn(asked.principal, proposal.conversation, [], claim=asked.claim, answers=proposal.turn_id)
+    def _go_on(
+        self, chats: Chats, proposal: Proposal, asked: _Asked, more: Mapping[str, Any], changes: Mapping[str, str]
+    ) -> Any:
+        """The turn, for whom it was. What was decided stands, whatever becomes of it, and every answer says so."""
+        principal = acting(asked.principal, proposal)
+        new = NewTurn(principal, proposal.conversation, [], claim=asked.claim, answers=proposal.turn_id)
+        wish = wish_of(proposal, time_left=time_left(asked.context), changes=changes)
         try:
-            started = self._chats.go_on(new, TurnWish(messages=[], time_left=asked.left, changes=changes))
+            started = self._started(chats, new, wish)
         except TurnRunning as running:
-            # A newer turn is at work; the next one is told of the decision.
+            # Its end looks at what was decided meanwhile.
             return json_answer(200, {"status": "decided", **more, "turnId": running.details["turnId"]})
-        except AllowanceUsedUp as used_up:
-            # What was decided is done all the same, and the answer has to say so.
-            return json_answer(error_status(used_up), {**used_up.as_body(), **more})
+        except DeckhandError as error:
+            return json_answer(error_status(error), {**error.as_body(), **more})
         if started is None:
             return json_answer(200, {"status": "decided", **more})
         if isinstance(started, Claimed):
@@ -211,14 +234,28 @@ class ProposalRoutes:
         told = more if asked.several else {}
         return self._answers.of_run(run, stream=asked.stream, turn_id=turn.id, more=told)
 
+    def _started(self, chats: Chats, new: NewTurn, wish: TurnWish) -> tuple[Turn, Run] | Claimed | None:
+        """A person may be quicker than the end of the turn that asked them: that is waited for, a moment."""
+        for _ in range(PATIENCE):
+            try:
+                return chats.go_on(new, wish)
+            except TurnRunning as running:
+                if running.details["turnId"] != new.answers:
+                    raise
+            time.sleep(PAUSE_S)
+        return chats.go_on(new, wish)
+
 
 def _asked(principal: Principal, request: Request, context: Any, *, stream: bool, several: bool = False) -> _Asked:
     given = request.headers.get("idempotency-key")
+    # A key stands for one decision, not only for one body: many bodies are empty.
+    said = request.path.encode("utf-8", "surrogatepass") + b"\n" + request.body
+    claiming = None if given is None else claim(principal, given, said)
     return _Asked(
         principal=principal,
-        claim=None if given is None else claim(principal, given, request.body),
-        key=None if given is None else hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest(),
-        left=time_left(context),
+        claim=claiming,
+        key=None if claiming is None else f"{claiming.key.sk}.{claiming.body_hash}",
+        context=context,
         stream=stream,
         several=several,
     )

@@ -31,7 +31,7 @@ NO_ORIGIN = Origin()
 class Caller:
     """`now` gives epoch seconds; `default_zone` is that of users who have not said theirs; `random` gives that many
     bytes for secrets; every store is bound to the principal's tenant. `confirmed`: a person has agreed to this very
-    call. `origin` is the turn it belongs to.
+    call. `origin` is the turn it belongs to. `bound` is a card and the version that the call may change.
     """
 
     principal: Principal
@@ -47,6 +47,7 @@ class Caller:
     allowance: Allowance = field(default_factory=Allowance)
     push: PushService = field(default_factory=PushService)
     confirmed: bool = False
+    bound: tuple[str, int] | None = None
     origin: Origin = NO_ORIGIN
 
     @property
@@ -65,7 +66,7 @@ class Caller:
 
     @property
     def cards(self) -> Cards:
-        return Cards(self.store, self.principal.tenant)
+        return Cards(self.store, self.principal.tenant, bound=self.bound)
 
     @property
     def conversations(self) -> Conversations:

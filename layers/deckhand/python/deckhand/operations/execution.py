@@ -3,6 +3,7 @@ it changed.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ from pydantic import BaseModel
 
 from deckhand.domain.access import Decision
 from deckhand.domain.audit import AuditEntry, AuditOutcome, entry, hash_of
-from deckhand.domain.errors import DeckhandError, NotAllowed
+from deckhand.domain.cards import valid_id
+from deckhand.domain.errors import DeckhandError, NotAllowed, StorageError, UnknownManifest
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import card_of, permission
@@ -32,26 +34,42 @@ def perform(
 
     Raises `NotAllowed`, `AlreadyApplied` when that entry is there, and what the operation raises.
     """
+    caller = _bound(caller, operation, given)
     decision = permission(caller, operation, given, confirmed=caller.confirmed)
     if not operation.mutates:
         if decision.verdict != "allow":
             raise NotAllowed()
         return operation.run(caller, given)
     if decision.verdict != "allow":
-        note(caller, describe(caller, operation, given, "denied", decision))
+        with suppress(StorageError):
+            note(caller, describe(caller, operation, given, "denied", decision))
         raise NotAllowed()
+    if not operation.recorded:
+        return operation.run(caller, given)
     wanted = audit or describe(caller, operation, given, "succeeded", decision)
     recording = RecordingStore(caller.store, put_entry(caller.principal.tenant, wanted), beside)
     try:
         result = operation.run(replace(caller, store=recording), given)
     except DeckhandError as failed:
         if not recording.recorded:
-            note(caller, describe(caller, operation, given, "failed", decision, code=failed.code))
+            with suppress(StorageError):
+                note(caller, describe(caller, operation, given, "failed", decision, code=failed.code))
         raise
     if not recording.recorded:
         # It had nothing to change, or changed what lies outside the store.
         note(caller, wanted)
     return result
+
+
+def _bound(caller: Caller, operation: Operation, given: BaseModel) -> Caller:
+    """Whether a call destroys anything is looked at before it runs: the card must then still be what was looked at."""
+    card = card_of(operation, given)
+    if operation.destroys is None or card is None or caller.confirmed or caller.channel == "api":
+        return caller
+    try:
+        return replace(caller, bound=(card, caller.cards.find(card).state.version))
+    except UnknownManifest:
+        return caller
 
 
 def describe(
@@ -63,6 +81,7 @@ def describe(
     *,
     code: str | None = None,
 ) -> AuditEntry:
+    card = card_of(operation, given)
     return entry(
         caller.principal,
         caller.channel,
@@ -71,7 +90,8 @@ def describe(
         id=caller.new_id(),
         at=iso(caller.now()),
         arguments_hash=hash_of(given.model_dump()),
-        card=card_of(operation, given),
+        # What is no id of a card is somebody's text.
+        card=card if card is not None and valid_id(card) else None,
         policies=decision.policies,
         code=code,
         **caller.origin.model_dump(),

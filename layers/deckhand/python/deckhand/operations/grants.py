@@ -1,16 +1,20 @@
 """Standing yeses: «always allow this tool on this card, until then», given on the ground of a proposal."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import Field
 
-from deckhand.domain.errors import InvalidRequest
+from deckhand.domain.errors import InvalidRequest, NotAllowed, UnknownProposal
 from deckhand.domain.grant import MAX_DAYS, Grant
+from deckhand.domain.json_text import loads
+from deckhand.domain.proposal import Proposal
 from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments
 from deckhand.operations.caller import Caller
-from deckhand.operations.registry import Http, operation
+from deckhand.operations.permission import permission
+from deckhand.operations.registry import REGISTRY, Http, operation
 from deckhand.storage.grants import Grants
 from deckhand.storage.proposals import Proposals
 
@@ -35,6 +39,7 @@ def create_grant(caller: Caller, given: NewGrant) -> dict[str, Any]:
     """
     until = _until(given.until, caller.now())
     proposal = Proposals(caller.store).find(caller.owner, given.proposalId).proposal
+    _check_may_decide(caller, proposal)
     grant = Grant(
         id=caller.new_id(),
         operation=proposal.tool,
@@ -58,6 +63,23 @@ def revoke_grant(caller: Caller, given: GrantId) -> dict[str, Any]:
     """`{ok: true}`. Raises `UnknownGrant`."""
     Grants(caller.store, caller.owner).revoke(given.id, token=caller.new_id())
     return {"ok": True}
+
+
+def _check_may_decide(caller: Caller, proposal: Proposal) -> None:
+    """Only who could say yes to the call itself may say it for the time to come. Raises `UnknownProposal`,
+    `InvalidRequest`, `NotAllowed`.
+    """
+    operation = REGISTRY.find(proposal.tool)
+    if operation is None:
+        raise UnknownProposal()
+    if proposal.card is None:
+        raise InvalidRequest("A standing yes is for one card, and this call is about none.")
+    if proposal.state_at(caller.now()) not in ("proposed", "executing", "succeeded"):
+        raise InvalidRequest("This was not agreed to, so there is nothing that could be agreed to for longer.")
+    given = operation.input.model_validate(loads(proposal.arguments))
+    there = replace(caller, channel=proposal.channel)
+    if permission(there, operation, given, confirmed=True).verdict != "allow":
+        raise NotAllowed()
 
 
 def _until(text: str, now: float) -> float:

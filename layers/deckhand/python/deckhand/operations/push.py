@@ -70,7 +70,11 @@ def subscribe_device(caller: Caller, given: NewDevice) -> dict[str, Any]:
 
 
 @operation(
-    summary="Say that a device is still there", input=Device, http=Http("POST", "/api/push/heartbeat"), mutates=True
+    summary="Say that a device is still there",
+    input=Device,
+    http=Http("POST", "/api/push/heartbeat"),
+    mutates=True,
+    recorded=False,
 )
 def refresh_device(caller: Caller, given: Device) -> dict[str, Any]:
     """`{ok: true}`. Raises `UnknownSubscription`: the device should subscribe anew."""

@@ -39,7 +39,7 @@ class Operation:
     """`summary` is for people, `description` for the model. `card` names the input field that holds a card's id;
     `label` is the progress line of a call; `change` says what a success did to that card; `rescue` names fields of any
     shape in which a model's JSON text is taken for what it holds; `destroys` says whether one call of an operation
-    that is not destructive as such destroys something.
+    that is not destructive as such destroys something; `recorded` is false for what is too small for the audit.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Operation:
     label: str | None = None
     rescue: tuple[str, ...] = ()
     destroys: Callable[[Caller, Any], bool] | None = None
+    recorded: bool = True
 
 
 class Registry:
@@ -123,6 +124,7 @@ def operation(
     label: str | None = None,
     rescue: tuple[str, ...] = (),
     destroys: Callable[[Caller, Input], bool] | None = None,
+    recorded: bool = True,
 ) -> Callable[[Callable[[Caller, Input], Any]], Callable[[Caller, Input], Any]]:
     """Declares the decorated function, under its own name, as an operation."""
 
@@ -143,6 +145,7 @@ def operation(
                 label=label,
                 rescue=rescue,
                 destroys=destroys,
+                recorded=recorded,
             )
         )
         return run

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deckhand.domain.audit import AuditEntry
-from deckhand.domain.errors import AlreadyApplied, ConditionFailed
+from deckhand.domain.errors import AlreadyApplied, ConditionFailed, StorageError
 from deckhand.storage.port import ABSENT, TRANSACTION_OPS, Item, ItemStore, Key, Op, Page, Put, Table
 from deckhand.storage.repeat import write_surely
 
@@ -80,9 +80,7 @@ class RecordingStore:
     def write(self, ops: Sequence[Op], *, token: str) -> None:
         more = () if self.recorded or _prepares(ops) else (self._entry, *self._beside)
         if len(ops) + len(more) > TRANSACTION_OPS:
-            # Never seen: what takes effect is a handful of items. The entry then goes first, by itself.
-            self._store.write(list(more), token=f"{token}.audit")
-            self.recorded, more = True, ()
+            raise StorageError("A write that takes effect is too large to be recorded.")
         try:
             write_surely(self._store, [*ops, *more], token=token)
         except ConditionFailed as failed:

@@ -90,8 +90,9 @@ class Cards:
     errors.
     """
 
-    def __init__(self, store: ItemStore, tenant: str) -> None:
-        self._store, self._tenant = store, tenant
+    def __init__(self, store: ItemStore, tenant: str, *, bound: tuple[str, int] | None = None) -> None:
+        """`bound`: a card that is changed only in this version."""
+        self._store, self._tenant, self._bound = store, tenant, bound
 
     # -- reading
 
@@ -191,6 +192,8 @@ class Cards:
 
         `version` is the one that the caller read: raises `StaleVersion` when the card has moved on.
         """
+        if version is None and self._bound is not None and self._bound[0] == card:
+            version = self._bound[1]
         for attempt in range(ATTEMPTS):
             found = self.find(card)
             if version is not None and found.state.version != version:

@@ -38,9 +38,10 @@ class Switches:
         if _concerned(principal) & {item.sk for item in self._store.query("deck", self._pk).items}:
             raise AgentSwitchedOff()
 
-    def checks(self, principal: Principal) -> list[Check]:
-        """As conditions of another write: none of them holds where the assistant is off."""
-        return [Check(Key("deck", self._pk, sk), ABSENT) for sk in sorted(_concerned(principal))]
+    def checks(self, *principals: Principal) -> list[Check]:
+        """As conditions of another write: one of them fails where the assistant is off for any of them."""
+        concerned = set().union(*(_concerned(principal) for principal in principals))
+        return [Check(Key("deck", self._pk, sk), ABSENT) for sk in sorted(concerned)]
 
     def turn(self, scope: Scope, id: str, *, on: bool, by: str, at: str, token: str) -> None:
         sk = scope if scope == "all" else f"{scope}#{id}"

@@ -110,10 +110,15 @@ def put_running(owner: Owner, conversation: str, head: Head) -> Put:
     return Put(Item(key.table, key.pk, key.sk, entry.to_json(), expires=int(head.started_at) + LOG_LIFE_S))
 
 
-def put_continued(owner: Owner, conversation: str, turn_id: str, now: float) -> Put:
+def put_continued(owner: Owner, conversation: str, turn_id: str, now: float, *, first: bool = True) -> Put:
     """Whoever writes it first goes on from that turn; it outlives the decisions that could."""
-    sk = f"c#{turn_id}"
-    return Put(Item("turns", transcript_pk(owner, conversation), sk, "{}", expires=int(now) + LOG_LIFE_S), ABSENT)
+    key = continued_key(owner, conversation, turn_id)
+    item = Item(key.table, key.pk, key.sk, "{}", expires=int(now) + LOG_LIFE_S)
+    return Put(item, ABSENT if first else None)
+
+
+def continued_key(owner: Owner, conversation: str, turn_id: str) -> Key:
+    return Key("turns", transcript_pk(owner, conversation), f"c#{turn_id}")
 
 
 class Turns:

@@ -27,8 +27,9 @@ from deckhand.domain.events import Event
 from deckhand.domain.followup import followup
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Principal
+from deckhand.domain.proposal import Proposal
 from deckhand.domain.report import catalogue
-from deckhand.domain.times import local
+from deckhand.domain.times import epoch, local
 from deckhand.operations.caller import Caller
 from deckhand.operations.docs import DOCS
 from deckhand.operations.permission import may_read, visible_cards
@@ -38,7 +39,8 @@ from deckhand.storage.proposals import Proposals
 from deckhand.storage.switches import Switches
 from deckhand.turns.announcement import announce, message_created, proposal_opened
 from deckhand.turns.context import TurnContext
-from deckhand.turns.decision import Decisions
+from deckhand.turns.continuation import decided_turns
+from deckhand.turns.decision import Decisions, acting
 from deckhand.turns.gate import TurnGate
 from deckhand.turns.idempotency import Claimed
 from deckhand.turns.interrupt import interrupt_and_start
@@ -46,7 +48,7 @@ from deckhand.turns.metering import Metering, TurnMeter
 from deckhand.turns.queued import start_or_queue, wake_queue
 from deckhand.turns.recorder import Recorded, Recorder
 from deckhand.turns.reply import ending
-from deckhand.turns.settled import decisions_note, settled
+from deckhand.turns.settled import decisions_note, settled, waits
 from deckhand.turns.start import NewTurn, Turn, owner_of, start_continuation, start_queued, start_turn
 from deckhand.turns.switched import SwitchedGateway
 
@@ -103,6 +105,17 @@ class TurnWish:
     changes: Mapping[str, str] = field(default_factory=dict)
 
 
+def wish_of(proposal: Proposal, *, time_left: float | None, changes: Mapping[str, str] | None = None) -> TurnWish:
+    """For the turn that goes on from a decision, in the way of the one that proposed."""
+    return TurnWish(
+        messages=[],
+        voice=proposal.voice,
+        viewed_card=proposal.viewed_card,
+        time_left=time_left,
+        changes=changes or {},
+    )
+
+
 class Chats:
     """Starts turns. `caller_for` makes the caller that the tools of a turn run as."""
 
@@ -123,6 +136,8 @@ class Chats:
         self._caller_for, self._toolbox_for = caller_for, toolbox_for
         self._watcher, self._monotonic = watcher, monotonic
         self._decisions = decisions
+        self._waited: set[str] = set()
+        """The turns under way here that were told of calls that wait."""
         self._metering = metering or Metering(context)
 
     def admit(self, principal: Principal) -> None:
@@ -165,10 +180,23 @@ class Chats:
         await self._run_stored(principal, turn, TurnWish(messages=[], time_left=time_left), lambda *_: None, meter)
         return True
 
+    async def run_continued(self, job: Job, *, time_left: float | None) -> None:
+        """Goes on from the decisions of a turn, unless that was done. Raises `UnknownConversation`, `TurnRunning`."""
+        principal = job.actor.principal()
+        owner = owner_of(principal)
+        found = await asyncio.to_thread(lambda: list(decided_turns(self._context, owner, job.conversation)))
+        for proposal in found:
+            new = NewTurn(acting(principal, proposal), job.conversation, [], answers=proposal.turn_id)
+            wish = wish_of(proposal, time_left=time_left)
+            started = await asyncio.to_thread(self.go_on, new, wish)
+            if isinstance(started, tuple):
+                await started[1](lambda *_: None)
+
     def client_transcript(self, principal: Principal, wish: TurnWish) -> Run:
         """A turn over the client's own transcript: nothing of it is stored, no lock, no ids. Raises
         `AllowanceUsedUp`.
         """
+        self._switched_on(principal)
         meter = self._metering.meter(principal)
         meter.admit()
         return lambda publish: self._run_unstored(principal, wish, publish, meter)
@@ -216,6 +244,9 @@ class Chats:
         announce(self._context.jobs, principal, *written, *opened)
         if header.queued:
             wake_queue(self._context, turn.owner, turn.conversation, actor)
+        if outcome.proposals or turn.id in self._waited:
+            self._waited.discard(turn.id)
+            self._go_on_later(turn, actor)
         if outcome.status == "done" and header.title is None:
             with suppress(StorageError):
                 self._context.jobs.send(Job(kind="title", actor=actor, conversation=turn.conversation))
@@ -225,17 +256,16 @@ class Chats:
     ) -> Loop:
         caller = replace(self._caller_for(principal), origin=Origin(conversation=turn.conversation, turn_id=turn.id))
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
-        said_at = next((one.created_at for one in reversed(messages) if one.role == "user"), "")
-        gate = self._gate(caller, turn.conversation, turn.id, turn.head.head.anchor, said_at)
+        gate = self._gate(caller, wish, turn, messages)
         toolbox = await asyncio.to_thread(self._toolbox_for, caller, gate)
 
         def shorter() -> list[dict[str, Any]]:
             newest = newest_that_fit(reversed(messages), self._settings.window_chars // SHORTER)
-            return self._noted(turn, transcript(newest, []))
+            return self._noted(turn, transcript(newest, []), [])
 
         plan = Plan(
             system=system,
-            history=await asyncio.to_thread(lambda: self._noted(turn, transcript(messages, exchanges))),
+            history=await asyncio.to_thread(lambda: self._noted(turn, transcript(messages, exchanges), exchanges)),
             shorter=shorter if wish.pinned is None else None,
             turn_id=turn.id,
             anchor=turn.head.head.anchor,
@@ -254,20 +284,42 @@ class Chats:
         messages = newest_that_fit(newest, self._settings.window_chars)
         longest = REPLAYED_TURNS * self._settings.budget.steps
         found = self._context.conversations.newest_exchanges(turn.owner, header, longest)
-        told = settled(self._context, self._decisions, turn.owner, header, replayed(found))
+        kept = replayed(found)
+        if waits(kept):
+            self._waited.add(turn.id)
+        told = settled(self._context, self._decisions, turn.owner, header, kept)
         return messages, told, self._system(caller, wish)
 
-    def _noted(self, turn: Turn, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _noted(self, turn: Turn, history: list[dict[str, Any]], exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
         """A turn that goes on from decisions is told of them at the end, unless the results already stand there."""
-        answered = turn.head.head.answers
-        if answered is None or (history and history[-1]["role"] == "tool"):
+        answered, anchor = turn.head.head.answers, turn.head.head.anchor
+        newest = max(exchanges, key=lambda one: (one.anchor, one.step), default=None)
+        if answered is None or (newest is not None and (newest.turn_id, newest.anchor) == (answered, anchor)):
             return history
         made = Proposals(self._context.store).all(turn.owner, turn.conversation)
         note = decisions_note([one.proposal for one in made if one.proposal.turn_id == answered])
         return joined([*history, {"role": "user", "content": note}])
 
-    def _gate(self, caller: Caller, conversation: str, turn_id: str, anchor: int, said_at: str) -> TurnGate:
-        return TurnGate(caller, self._decisions, conversation, turn_id, anchor, said_at, self._settings.proposal_s)
+    def _gate(self, caller: Caller, wish: TurnWish, turn: Turn, messages: Sequence[Message]) -> TurnGate:
+        """In a turn that only goes on nobody has said anything that could be a yes."""
+        said = next((m.created_at for m in reversed(messages) if m.role == "user"), None)
+        return TurnGate(
+            caller,
+            self._decisions,
+            turn.conversation,
+            turn.id,
+            turn.head.head.anchor,
+            self._settings.proposal_s,
+            said_at=None if said is None or turn.head.head.answers is not None else epoch(said),
+            voice=wish.voice,
+            viewed_card=wish.viewed_card,
+        )
+
+    def _go_on_later(self, turn: Turn, actor: Actor) -> None:
+        """What was decided while this turn ran is gone on from by a job."""
+        with suppress(StorageError):
+            if next(decided_turns(self._context, turn.owner, turn.conversation), None) is not None:
+                self._context.jobs.send(Job(kind="continued_turn", actor=actor, conversation=turn.conversation))
 
     # -- without one
 
@@ -277,7 +329,7 @@ class Chats:
             system = await asyncio.to_thread(self._system, caller, wish)
             history = joined({"role": role, "content": content} for role, content in _with_page(wish))
             plan = Plan(system=system, history=history, shorter=lambda: history[-1:], cache=self._settings.cache)
-            gate = self._gate(caller, "", self._context.new_id(), 0, "")
+            gate = TurnGate(caller, self._decisions, "", self._context.new_id(), 0, self._settings.proposal_s)
             toolbox = await asyncio.to_thread(self._toolbox_for, caller, gate)
             loop = self._loop(caller, toolbox, replace(plan, voice=wish.voice), wish, StopFlag(), meter)
             outcome = None

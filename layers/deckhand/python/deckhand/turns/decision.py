@@ -15,12 +15,14 @@ from pydantic import BaseModel, ValidationError
 
 from deckhand.agent import wording
 from deckhand.agent.toolbox import ToolResult
-from deckhand.agent.tools import bounded, carried_out, faults
-from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, entry
+from deckhand.agent.tools import MAX_PROPOSED_BYTES, bounded, carried_out, faults
+from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, entry, hash_of
+from deckhand.domain.cards import valid_id
 from deckhand.domain.errors import (
     AgentSwitchedOff,
     AlreadyApplied,
     AlreadyDecided,
+    BodyTooLarge,
     ConditionFailed,
     NotAllowed,
     StorageError,
@@ -34,7 +36,7 @@ from deckhand.domain.proposal import MAX_REASON, Proposal
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.execution import describe, note, perform
-from deckhand.operations.permission import permission
+from deckhand.operations.permission import card_of, permission
 from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.storage.audit import audit_key, put_entry
 from deckhand.storage.conversations import Owner, header_key
@@ -45,6 +47,8 @@ from deckhand.storage.switches import Switches
 from deckhand.turns.announcement import announce, proposal_decided
 from deckhand.turns.context import TurnContext
 from deckhand.turns.start import ATTEMPTS, owner_of
+
+MAX_RESULT = 16_000
 
 logger = logging.getLogger(__name__)
 
@@ -81,10 +85,10 @@ class Decisions:
         return [self._reclaimed(owner, stored) for stored in self._proposals.all(owner, conversation)]
 
     def open_in(self, owner: Owner, proposal: Proposal) -> list[str]:
-        """The ids of those that the turn of `proposal`, which is decided, still waits for."""
-        if proposal.siblings == 1:
-            return []
+        """The ids of those that the turn of `proposal` still waits for."""
         now = self._context.now()
+        if proposal.siblings == 1:
+            return [proposal.id] if proposal.is_open(now) else []
         return [
             stored.proposal.id
             for stored in self.all(owner, proposal.conversation)
@@ -106,9 +110,11 @@ class Decisions:
         """
         owner, now = owner_of(principal), self._context.now()
         text = None if arguments is None else dumps(dict(arguments))
+        if text is not None and len(text.encode()) > MAX_PROPOSED_BYTES:
+            raise BodyTooLarge()
         executing = stored.proposal.executing(now, by=principal.name, arguments=text, key=key)
         call = self._call(principal, executing)
-        taken = self._take(owner, principal, stored, executing, "confirmed")
+        taken = self._take(owner, principal, stored, executing, "confirmed", given=call.given)
         audit = _execution(executing, call)
         result = carried_out(
             call.operation,
@@ -117,19 +123,19 @@ class Decisions:
             ),
             call.given,
         )
-        code = loads(result.content).get("code") if result.failed else None
-        if code == AlreadyApplied.code:
+        if result.failed and loads(result.content).get("code") == AlreadyApplied.code:
             return self._settle(owner, taken)
-        if code == StorageUnavailable.code and self._is_applied(owner, executing):
+        if result.failed and self._is_applied(owner, executing):
             # Only the answer was lost.
             result = ToolResult(dumps({"status": "done", "note": wording.EFFECT_KNOWN}))
-        result = replace(result, content=_of_what_ran(executing, result.content))
-        finished = executing.finished(result.content, failed=result.failed)
-        with suppress(ConditionFailed):
-            # Refused only when this process was given up meanwhile; then its transaction was refused before.
+        finished = executing.finished(_told(executing, result), failed=result.failed)
+        try:
             write_surely(
                 self._context.store, [put_proposal(owner, finished, after=taken)], token=self._context.new_id()
             )
+        except ConditionFailed:
+            # This process was given up meanwhile.
+            return self._settle(owner, taken)
         self._announce(principal, finished)
         return Decided(finished, result)
 
@@ -156,7 +162,7 @@ class Decisions:
         if operation is None:
             raise NotAllowed("There is no such tool any more.")
         try:
-            given = operation.input.model_validate(loads(proposal.arguments))
+            given = operation.input.model_validate(loads(proposal.running))
         except ValidationError as invalid:
             raise ValidationFailed(errors=[{"path": "arguments", "message": faults(invalid)}]) from None
         origin = Origin(
@@ -165,7 +171,7 @@ class Decisions:
             call_id=proposal.call_id,
             proposal_id=proposal.id,
         )
-        proposer = self._caller_for(proposal.actor.principal(), proposal.channel)
+        proposer = self._caller_for(acting(principal, proposal), proposal.channel)
         for caller in (self._caller_for(principal, proposal.channel), proposer):
             decision = permission(caller, operation, given, confirmed=True)
             if decision.verdict != "allow":
@@ -175,7 +181,14 @@ class Decisions:
         return _Call(operation, given, replace(proposer, confirmed=True, origin=origin))
 
     def _take(
-        self, owner: Owner, principal: Principal, stored: StoredProposal, moved: Proposal, outcome: AuditOutcome
+        self,
+        owner: Owner,
+        principal: Principal,
+        stored: StoredProposal,
+        moved: Proposal,
+        outcome: AuditOutcome,
+        *,
+        given: BaseModel | None = None,
     ) -> StoredProposal:
         """Writes a decision and its audit, where the assistant is on and the conversation is there. Raises
         `AlreadyDecided` when somebody was quicker, `AgentSwitchedOff`, `UnknownConversation`.
@@ -187,8 +200,8 @@ class Decisions:
             outcome,
             id=self._context.new_id(),
             at=iso(self._context.now()),
-            arguments_hash=moved.arguments_hash,
-            card=moved.card,
+            arguments_hash=moved.arguments_hash if given is None else hash_of(given.model_dump()),
+            card=moved.card if given is None else _card(moved.tool, given),
             conversation=moved.conversation or None,
             turn_id=moved.turn_id,
             call_id=moved.call_id,
@@ -197,7 +210,7 @@ class Decisions:
         ops: list[Op] = [put_proposal(owner, moved, after=stored), put_entry(principal.tenant, told)]
         if moved.conversation:
             ops.append(Check(header_key(owner, moved.conversation), EXISTS))
-        switches = Switches(self._context.store, principal.tenant).checks(principal)
+        switches = Switches(self._context.store, principal.tenant).checks(principal, moved.actor.principal())
         try:
             write_surely(self._context.store, [*ops, *switches], token=self._context.new_id())
         except ConditionFailed as failed:
@@ -232,31 +245,56 @@ class Decisions:
     def _move_on(self, owner: Owner, stored: StoredProposal) -> None:
         """To what the audit says: done, or nothing was done and it waits again. Raises `ConditionFailed`."""
         proposal, applied = stored.proposal, self._is_applied(owner, stored.proposal)
-        told = _of_what_ran(proposal, dumps({"status": "done", "note": wording.EFFECT_KNOWN}))
+        told = _told(proposal, ToolResult(dumps({"status": "done", "note": wording.EFFECT_KNOWN})))
         moved = proposal.finished(told, failed=False) if applied else proposal.waiting_again()
         self._proposals.move(owner, moved, after=stored, token=self._context.new_id())
 
     def _is_applied(self, owner: Owner, proposal: Proposal) -> bool:
-        at = iso(proposal.decided_at or 0.0)
-        return self._context.store.get(audit_key(owner.tenant, _named(proposal, at))) is not None
-
-
-def _of_what_ran(proposal: Proposal, result: str) -> str:
-    """The model has its own arguments in the history, so it is told when others were run."""
-    if not proposal.edited:
-        return result
-    told = {"note": wording.EDITED, "arguments": loads(proposal.arguments), "result": loads(result)}
-    return bounded(dumps(told))
+        return self._context.store.get(audit_key(owner.tenant, _named(proposal))) is not None
 
 
 def _execution(proposal: Proposal, call: _Call) -> AuditEntry:
     """The entry of the effect, under a name that can be looked for."""
-    at = iso(proposal.decided_at or 0.0)
     decision = permission(call.caller, call.operation, call.given, confirmed=True)
     described = describe(call.caller, call.operation, call.given, "succeeded", decision)
-    return described.model_copy(update={"id": proposal.id, "at": at})
+    return described.model_copy(update={"id": proposal.id, "at": _effect_at(proposal)})
 
 
-def _named(proposal: Proposal, at: str) -> AuditEntry:
+def _named(proposal: Proposal) -> AuditEntry:
     """Only what an entry's key is made of."""
-    return entry(proposal.actor.principal(), proposal.channel, proposal.tool, "succeeded", id=proposal.id, at=at)
+    who, at = proposal.actor.principal(), _effect_at(proposal)
+    return entry(who, proposal.channel, proposal.tool, "succeeded", id=proposal.id, at=at)
+
+
+def _effect_at(proposal: Proposal) -> str:
+    """Just behind the decision, whenever it comes: it must be found by who did not write it."""
+    return iso((proposal.decided_at or 0.0) + 0.001)
+
+
+def _card(tool: str, given: BaseModel) -> str | None:
+    operation = REGISTRY.find(tool)
+    card = None if operation is None else card_of(operation, given)
+    return card if card is not None and valid_id(card) else None
+
+
+def _told(proposal: Proposal, result: ToolResult) -> str:
+    """What the model is told, short enough to lie beside the arguments."""
+    if proposal.edited is None:
+        return bounded(result.content, MAX_RESULT)
+    told = {"note": wording.EDITED, "arguments": loads(proposal.edited), "result": loads(result.content)}
+    return bounded(dumps(told), MAX_RESULT)
+
+
+def acting(principal: Principal, proposal: Proposal) -> Principal:
+    """As whom what was proposed runs: whoever it was proposed for, with the rights that they have by now where they
+    decide themselves.
+    """
+    proposer = proposal.actor.principal()
+    return principal if (principal.kind, principal.id) == (proposer.kind, proposer.id) else proposer
+
+
+def in_scope(principal: Principal, proposal: Proposal) -> bool:
+    """Whether a narrowed principal may see a proposal at all."""
+    if principal.operations is not None and proposal.tool not in principal.operations:
+        return False
+    return principal.cards is None or proposal.card in principal.cards

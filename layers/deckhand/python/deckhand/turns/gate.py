@@ -5,21 +5,23 @@ from dataclasses import dataclass
 from deckhand.agent import wording
 from deckhand.agent.toolbox import ToolResult
 from deckhand.agent.tools import failure
+from deckhand.domain.cards import valid_id
 from deckhand.domain.errors import AlreadyDecided, ProposalExpired, UnknownProposal
 from deckhand.domain.job import Actor
 from deckhand.domain.proposal import Proposal, arguments_hash
-from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Operation
 from deckhand.storage.grants import Grants
 from deckhand.storage.proposals import proposal_id
-from deckhand.turns.decision import Decisions
+from deckhand.storage.switches import Switches
+from deckhand.turns.decision import Decisions, in_scope
 
 
 @dataclass(frozen=True, slots=True)
 class TurnGate:
-    """`anchor` is the seq of the newest message that the turn answers, `said_at` when it was sent (ISO 8601);
-    `conversation` is empty for a turn that belongs to none. `ttl` in seconds.
+    """`anchor` is the seq of the newest message that the turn answers, `said_at` when the person wrote last (epoch
+    seconds; None where no word of theirs may count as a yes); `conversation` is empty for a turn that belongs to none.
+    `ttl` in seconds.
     """
 
     caller: Caller
@@ -27,8 +29,17 @@ class TurnGate:
     conversation: str
     turn_id: str
     anchor: int
-    said_at: str
     ttl: float
+    said_at: float | None = None
+    voice: bool = False
+    viewed_card: str | None = None
+
+    @property
+    def spends(self) -> bool:
+        return self.conversation != ""
+
+    def check(self) -> None:
+        Switches(self.caller.store, self.caller.principal.tenant).check(self.caller.principal)
 
     def propose(
         self,
@@ -50,10 +61,12 @@ class TurnGate:
             tool=operation.name,
             arguments=arguments,
             arguments_hash=arguments_hash(arguments),
-            summary=f"{operation.summary}: {card}" if card else operation.summary,
-            card=card,
+            summary=f"{operation.summary}: {card[:100]}" if card else operation.summary,
+            card=card if card is not None and valid_id(card) else None,
             destructive=destructive,
             policies=policies,
+            voice=self.voice,
+            viewed_card=self.viewed_card,
             actor=Actor.of(self.caller.principal),
             channel=self.caller.channel,
             created_at=now,
@@ -69,7 +82,10 @@ class TurnGate:
         same = proposal.tool == operation.name and proposal.arguments_hash == arguments_hash(arguments)
         if proposal.conversation != self.conversation or not same:
             return failure("confirmation_mismatch", wording.OTHER_CONFIRMATION)
-        if proposal.turn_id == self.turn_id or self.anchor <= proposal.anchor or self._was_said_before(proposal):
+        if not in_scope(self.caller.principal, proposal):
+            return failure("unknown_proposal", wording.UNKNOWN_CONFIRMATION)
+        if self.said_at is None or self.said_at <= proposal.created_at:
+            # What the person wrote before they were shown the call is no answer to it.
             return failure("not_confirmed", wording.TOO_EARLY)
         try:
             return self.decisions.confirm(self.caller.principal, stored).result
@@ -77,10 +93,6 @@ class TurnGate:
             return failure("expired", wording.EXPIRED)
         except AlreadyDecided as decided:
             return failure("already_decided", f"{decided} {decided.details.get('outcome')}")
-
-    def _was_said_before(self, proposal: Proposal) -> bool:
-        """A message that queued behind the turn, or that interrupted it, agrees to nothing that it had not shown."""
-        return self.said_at < iso(proposal.created_at)
 
     def granted(self, operation: Operation, card: str | None) -> bool:
         now = self.caller.now()

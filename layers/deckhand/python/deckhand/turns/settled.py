@@ -8,8 +8,9 @@ from deckhand.domain.conversation import Call, Exchange, Header
 from deckhand.domain.errors import StorageError
 from deckhand.domain.json_text import dumps
 from deckhand.domain.proposal import Proposal
-from deckhand.storage.conversations import Owner, put_exchange
-from deckhand.storage.port import Put
+from deckhand.storage.conversations import Owner, header_key, put_exchange
+from deckhand.storage.port import EXISTS, Check, Put
+from deckhand.storage.turns import put_continued
 from deckhand.turns.context import TurnContext
 from deckhand.turns.decision import Decisions
 
@@ -22,7 +23,7 @@ def settled(
     """The exchanges with a result for every call that waited. Those that are final are written back, by the one turn
     that may write in this conversation now.
     """
-    if not any(_waits(call) for exchange in exchanges for call in exchange.calls):
+    if not waits(exchanges):
         return list(exchanges)
     known = {stored.proposal.id: stored.proposal for stored in decisions.all(owner, header.id)}
     now, shown, final = context.now(), list[Exchange](), list[Put]()
@@ -33,9 +34,13 @@ def settled(
         kept = exchange.model_copy(update={"calls": [_final(call, known, now) for call in exchange.calls]})
         if kept != exchange:
             final += put_exchange(owner, header, kept)
+            if not any(_waits(call) for call in kept.calls):
+                final.append(put_continued(owner, header.id, exchange.turn_id, now, first=False))
     if final:
         try:
-            context.store.write(final, token=context.new_id())
+            # Not into a conversation that was deleted meanwhile.
+            there = Check(header_key(owner, header.id), EXISTS)
+            context.store.write([*final, there], token=context.new_id())
         except StorageError:
             # Looked up again by the next turn.
             logger.warning("decisions not written into the transcript", exc_info=True)
@@ -46,6 +51,11 @@ def decisions_note(proposals: Sequence[Proposal]) -> str:
     """For a turn that goes on where the conversation has moved on since: what was decided, as a text."""
     told = "; ".join(f"{one.summary}: {one.result}" for one in proposals if one.result is not None)
     return wording.DECIDED.format(decisions=told)
+
+
+def waits(exchanges: Sequence[Exchange]) -> bool:
+    """Whether a call among these has not been decided, as far as the transcript says."""
+    return any(_waits(call) for exchange in exchanges for call in exchange.calls)
 
 
 def _waits(call: Call) -> bool:
