@@ -45,6 +45,7 @@ def test_a_reminder_comes_up_at_the_next_minute_and_says_that_there_is_no_device
         return dict(one)
 
     assert shown()["next_due"] == datetime.fromtimestamp(due, UTC).strftime("%Y-%m-%dT%H:%M:00.000Z")
+    until(lambda: time.time() + offset >= due)
     until(lambda: shown()["last_fire_status"])
     assert shown()["last_fire_status"] == "no_device"
     assert shown()["next_due"] == datetime.fromtimestamp(due + 86_400, UTC).strftime("%Y-%m-%dT%H:%M:00.000Z")

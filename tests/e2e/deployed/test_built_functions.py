@@ -99,6 +99,11 @@ def test_manifests_lists_the_cards(root: None, built_template: Path, variables: 
     assert (answer["statusCode"], json.loads(answer["body"])["entries"]) == (200, [])
 
 
+def test_reminders_sweeps_at_the_minute(root: None, built_template: Path, variables: Mapping[str, str]) -> None:
+    with started(built_template, "RemindersFunction", variables) as reminders:
+        assert json.loads(reminders.invoke(sample("minute"))) == {"claimed": 0, "pushes": 0}
+
+
 def test_jobs_sweeps_at_the_minute(root: None, built_template: Path, variables: Mapping[str, str]) -> None:
     with started(built_template, "JobsFunction", variables) as jobs:
         assert set(json.loads(jobs.invoke(sample("minute")))) == {"closed", "woken"}
