@@ -156,3 +156,7 @@ class Api:
 
     def texts(self, conversation: str) -> list[str]:
         return [message["content"] for message in self.shown(conversation)]
+
+
+Deploy = Callable[..., Api]
+"""Makes a deployment on the test's store; closed at its end."""

@@ -1,13 +1,16 @@
 """Worlds of processes on the engines that several processes can share."""
 
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from deckhand.domain import recovery
+from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
+from tests.api import Api, Deploy
 from tests.faults import World
 from tests.stores import Clock, DynamoTables
 
@@ -16,6 +19,19 @@ from tests.stores import Clock, DynamoTables
 def cheap_recovery_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are made to cost time; the unit tests let them."""
     monkeypatch.setattr(recovery, "COST", 2)
+
+
+@pytest.fixture
+def store() -> Iterator[ItemStore]:
+    """Of the true time; tests that move the clock have their own."""
+    with closing(SqliteStore(":memory:", now=time.time)) as made:
+        yield made
+
+
+@pytest.fixture
+def deploy(store: ItemStore) -> Iterator[Deploy]:
+    with ExitStack() as stack:
+        yield lambda *scripts, **settings: stack.enter_context(closing(Api(store, *scripts, **settings)))
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """Allowances and usage over events of API Gateway."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import Any
 from unittest.mock import patch
 
@@ -14,15 +11,12 @@ from deckhand.agent.chat import Usage
 from deckhand.domain.errors import AllowanceUsedUp, GatewayFailed
 from deckhand.domain.job import Actor, Job
 from deckhand.edge.direct import SERVICE
-from deckhand.storage.port import ItemStore
-from deckhand.storage.sqlite import SqliteStore
 from deckhand.storage.sqlite_queue import Delivery
 from deckhand.turns.start import owner_of
 from infra.local.ticker import sqs_event
-from tests.api import ANN, Answer, Api
+from tests.api import ANN, Answer, Api, Deploy
 from tests.fakes import Gate, asks, call, says
 
-Deployment = Callable[..., Api]
 CHAT = "/api/chat"
 HI = [{"role": "user", "content": "hi"}]
 USED = Usage(input_tokens=90, output_tokens=10)
@@ -32,26 +26,7 @@ FULL = "100"
 
 
 @pytest.fixture
-def store() -> Iterator[ItemStore]:
-    with closing(SqliteStore(":memory:", now=time.time)) as made:
-        yield made
-
-
-@pytest.fixture
-def deploy(store: ItemStore) -> Iterator[Deployment]:
-    made: list[Api] = []
-
-    def deploy(*scripts: Any, **settings: Any) -> Api:
-        made.append(Api(store, *scripts, **settings))
-        return made[-1]
-
-    yield deploy
-    for api in made:
-        api.close()
-
-
-@pytest.fixture
-def used_up(deploy: Deployment) -> Api:
+def used_up(deploy: Deploy) -> Api:
     """A deployment on which Ann has used all of her 100 tokens of today."""
     free = deploy(says("hello", usage=USED))
     free.chat(None, "hi")
@@ -98,7 +73,7 @@ def test_everything_else_keeps_working(used_up: Api) -> None:
     assert used_up("GET", "/api/chat/status").status == 200
 
 
-def test_other_checks_come_first(deploy: Deployment, used_up: Api) -> None:
+def test_other_checks_come_first(deploy: Deploy, used_up: Api) -> None:
     conversation = used_up.conversation()
     assert used_up("POST", CHAT, {"messages": HI}, token="wrong").refusal == (401, "unauthenticated")
     assert used_up("POST", CHAT, {"messages": []}).refusal == (400, "invalid_messages")
@@ -107,7 +82,7 @@ def test_other_checks_come_first(deploy: Deployment, used_up: Api) -> None:
     assert unconfigured.chat(conversation, "hi").refusal == (503, "chat_not_configured")
 
 
-def test_a_running_turn_and_a_known_key_come_first_and_nothing_is_interrupted(deploy: Deployment) -> None:
+def test_a_running_turn_and_a_known_key_come_first_and_nothing_is_interrupted(deploy: Deploy) -> None:
     gate = Gate()
     free = deploy(says("hello", usage=USED), [gate, *says("hello", usage=USED)])
     free.chat(None, "hi")
@@ -126,7 +101,7 @@ def test_a_running_turn_and_a_known_key_come_first_and_nothing_is_interrupted(de
 # -- on the way
 
 
-def test_a_step_that_may_need_more_than_is_left_ends_its_turn(deploy: Deployment) -> None:
+def test_a_step_that_may_need_more_than_is_left_ends_its_turn(deploy: Deploy) -> None:
     api = deploy(CHAT_DAILY_TOKENS=FULL)
     conversation = api.conversation()
     body = refused(api.chat(conversation, "hi"))
@@ -135,7 +110,7 @@ def test_a_step_that_may_need_more_than_is_left_ends_its_turn(deploy: Deployment
     assert api.texts(conversation) == ["hi"], "the user's message stays"
 
 
-def test_a_stream_tells_of_it_and_ends_as_failed(deploy: Deployment) -> None:
+def test_a_stream_tells_of_it_and_ends_as_failed(deploy: Deploy) -> None:
     api = deploy(asks(call("list_manifests"), usage=Usage(input_tokens=999_000)), CHAT_DAILY_TOKENS=ROOMY)
     frames = api.chat(api.conversation(), "hi", stream=True).frames
     error, done = frames[-2:]
@@ -144,19 +119,19 @@ def test_a_stream_tells_of_it_and_ends_as_failed(deploy: Deployment) -> None:
     assert (done.name, done.data["status"]) == ("done", "failed")
 
 
-def test_what_the_gateway_says_of_its_own_allowance_stays_what_it_is(deploy: Deployment) -> None:
+def test_what_the_gateway_says_of_its_own_allowance_stays_what_it_is(deploy: Deploy) -> None:
     api = deploy([AllowanceUsedUp()], CHAT_DAILY_TOKENS=ROOMY)
     assert "left" not in refused(api.chat(api.conversation(), "hi"))
     assert usage(api)["left"] == {"tokens": 1_000_000}
 
 
-def test_a_failed_call_gives_back_what_it_reserved(deploy: Deployment) -> None:
+def test_a_failed_call_gives_back_what_it_reserved(deploy: Deploy) -> None:
     api = deploy([GatewayFailed()], CHAT_DAILY_TOKENS=ROOMY)
     assert api.chat(api.conversation(), "hi").refusal == (502, "gateway_failed")
     assert usage(api) == {"days": [], "left": {"tokens": 1_000_000}, "resetsAt": usage(api)["resetsAt"]}
 
 
-def test_a_call_in_flight_holds_what_it_may_need(deploy: Deployment) -> None:
+def test_a_call_in_flight_holds_what_it_may_need(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("hello", usage=USED)], CHAT_DAILY_TOKENS=ROOMY)
     streaming = api.chat(api.conversation(), "hi", stream=True)
@@ -171,7 +146,7 @@ def test_a_call_in_flight_holds_what_it_may_need(deploy: Deployment) -> None:
 # -- usage
 
 
-def test_a_reply_and_the_day_say_what_it_cost(deploy: Deployment) -> None:
+def test_a_reply_and_the_day_say_what_it_cost(deploy: Deploy) -> None:
     api = deploy(asks(call("list_manifests"), usage=Usage(80, 0, 30, 0)), says("hello", usage=USED), CHAT_PRICES=PRICES)
     reply = api.chat(api.conversation(), "hi").body
     assert reply["usage"] == {
@@ -185,14 +160,14 @@ def test_a_reply_and_the_day_say_what_it_cost(deploy: Deployment) -> None:
     assert day == {"day": day["day"], **reply["usage"]}
 
 
-def test_without_a_price_there_is_no_cost(deploy: Deployment) -> None:
+def test_without_a_price_there_is_no_cost(deploy: Deploy) -> None:
     api = deploy(says("hello", usage=USED))
     assert "costUsd" not in api.chat(api.conversation(), "hi").body["usage"]
     found = usage(api)
     assert (found["left"], "costUsd" in found["days"][0]) == ({}, False)
 
 
-def test_a_day_on_which_a_price_was_unknown_has_no_cost(deploy: Deployment) -> None:
+def test_a_day_on_which_a_price_was_unknown_has_no_cost(deploy: Deploy) -> None:
     api, unpriced = deploy(says("hello", usage=USED), CHAT_PRICES=PRICES), deploy(says("hello", usage=USED))
     api.chat(None, "hi")
     assert usage(api)["days"][0]["costUsd"] == 0.000115
@@ -200,7 +175,7 @@ def test_a_day_on_which_a_price_was_unknown_has_no_cost(deploy: Deployment) -> N
     assert "costUsd" not in usage(api)["days"][0]
 
 
-def test_money_is_limited_by_prices(deploy: Deployment) -> None:
+def test_money_is_limited_by_prices(deploy: Deploy) -> None:
     settings = {"CHAT_PRICES": json.dumps({"*": {"input": 1, "output": 100}}), "CHAT_DAILY_COST_USD": "0.5"}
     api = deploy(says("hello", usage=Usage(0, 2_000)), CHAT_MODEL="small-1", **settings)
     api.chat(None, "hi")
@@ -208,7 +183,7 @@ def test_money_is_limited_by_prices(deploy: Deployment) -> None:
     assert refused(api.chat(None, "hi"))["left"] == {"costUsd": 0.3}
 
 
-def test_what_a_gateway_does_not_report_is_estimated_in_the_day_and_null_in_the_reply(deploy: Deployment) -> None:
+def test_what_a_gateway_does_not_report_is_estimated_in_the_day_and_null_in_the_reply(deploy: Deploy) -> None:
     api = deploy(says("hello"))
     assert api.chat(api.conversation(), "hi").body["usage"] is None
     (day,) = usage(api)["days"]
@@ -216,7 +191,7 @@ def test_what_a_gateway_does_not_report_is_estimated_in_the_day_and_null_in_the_
     assert day["inputTokens"] > 100
 
 
-def test_usage_is_the_callers_own_and_private(deploy: Deployment) -> None:
+def test_usage_is_the_callers_own_and_private(deploy: Deploy) -> None:
     api = deploy(says("hello", usage=USED))
     api.chat(api.conversation(), "hi")
     assert usage(api, token="bob")["days"] == []
@@ -234,7 +209,7 @@ def title_job(api: Api, conversation: str) -> dict[str, Any]:
     return failures
 
 
-def test_a_title_counts_too(deploy: Deployment) -> None:
+def test_a_title_counts_too(deploy: Deploy) -> None:
     api = deploy(says("hello"), says("A fine title", usage=Usage(20, 4)), CHAT_DAILY_TOKENS=ROOMY)
     conversation = api.conversation()
     api.chat(conversation, "hi")
@@ -251,7 +226,7 @@ def test_a_title_that_there_is_nothing_left_for_is_not_made_and_not_asked_for_ag
 DIRECT = {"X-Chat-Token": "direct"}
 
 
-def test_the_direct_form_has_an_allowance_of_its_own(deploy: Deployment) -> None:
+def test_the_direct_form_has_an_allowance_of_its_own(deploy: Deploy) -> None:
     free = deploy(says("hello", usage=USED), CHAT_API_TOKEN="direct")
     assert free("POST", CHAT, {"message": "hi"}, headers=DIRECT).status == 200
     limited = deploy(CHAT_API_TOKEN="direct", CHAT_DAILY_TOKENS=FULL)
@@ -261,7 +236,7 @@ def test_the_direct_form_has_an_allowance_of_its_own(deploy: Deployment) -> None
     assert len(sessions) == 1, "no session was opened"
 
 
-def test_the_direct_form_tells_of_ours_and_hides_the_gateways(deploy: Deployment) -> None:
+def test_the_direct_form_tells_of_ours_and_hides_the_gateways(deploy: Deploy) -> None:
     limited = deploy(CHAT_API_TOKEN="direct", CHAT_DAILY_TOKENS=FULL)
     assert refused(limited("POST", CHAT, {"message": "hi"}, headers=DIRECT))["left"] == {"tokens": 100}
     upstream = deploy([AllowanceUsedUp()], CHAT_API_TOKEN="direct")

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,31 +19,11 @@ from deckhand.edge.chat_request import BODY_BYTES
 from deckhand.edge.proxy_answer import joined
 from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
-from tests.api import Api
+from tests.api import Api, Deploy
 from tests.fakes import Gate, Hang, asks, call, says
 
-Deployment = Callable[..., Api]
 CHAT = "/api/chat"
 HI = [{"role": "user", "content": "hi"}]
-
-
-@pytest.fixture
-def store() -> Iterator[ItemStore]:
-    with closing(SqliteStore(":memory:", now=time.time)) as made:
-        yield made
-
-
-@pytest.fixture
-def deploy(store: ItemStore) -> Iterator[Deployment]:
-    made: list[Api] = []
-
-    def deploy(*scripts: Any, **settings: Any) -> Api:
-        made.append(Api(store, *scripts, **settings))
-        return made[-1]
-
-    yield deploy
-    for api in made:
-        api.close()
 
 
 def padded(size: int, **body: Any) -> bytes:
@@ -57,7 +37,7 @@ def padded(size: int, **body: Any) -> bytes:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_every_check_comes_before_the_next_one_and_answers_in_json(
-    store: ItemStore, deploy: Deployment, stream: bool
+    store: ItemStore, deploy: Deploy, stream: bool
 ) -> None:
     api, unconfigured = deploy(), deploy(configured=False)
     conversation = api.conversation()
@@ -83,7 +63,7 @@ def test_every_check_comes_before_the_next_one_and_answers_in_json(
     assert api.texts(conversation) == []
 
 
-def test_a_deployment_without_a_token_answers_nobody(deploy: Deployment) -> None:
+def test_a_deployment_without_a_token_answers_nobody(deploy: Deploy) -> None:
     api = deploy(AGENT_API_TOKEN="")
     for method, path in [("POST", CHAT), ("GET", f"{CHAT}/status"), ("GET", "/api/conversations")]:
         assert api(method, path, token="agent").refusal == (503, "not_configured")
@@ -103,11 +83,11 @@ def test_a_deployment_without_a_token_answers_nobody(deploy: Deployment) -> None
         ("DELETE", "/api/conversations/c"),
     ],
 )
-def test_every_route_wants_a_token(deploy: Deployment, method: str, path: str, token: str | None) -> None:
+def test_every_route_wants_a_token(deploy: Deploy, method: str, path: str, token: str | None) -> None:
     assert deploy()(method, path, token=token).refusal == (401, "unauthenticated")
 
 
-def test_the_largest_body_passes_and_one_byte_more_does_not(deploy: Deployment) -> None:
+def test_the_largest_body_passes_and_one_byte_more_does_not(deploy: Deploy) -> None:
     api = deploy(says("ok"))
     assert api("POST", CHAT, raw=padded(BODY_BYTES, messages=HI)).status == 200
     assert api("POST", CHAT, raw=padded(BODY_BYTES + 1, messages=HI)).refusal == (413, "body_too_large")
@@ -127,7 +107,7 @@ def test_the_largest_body_passes_and_one_byte_more_does_not(deploy: Deployment) 
         b'{"messages":"\xff"}',
     ],
 )
-def test_a_body_that_is_no_json_object_is_400(deploy: Deployment, raw: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_400(deploy: Deploy, raw: bytes) -> None:
     assert deploy()("POST", CHAT, raw=raw).refusal == (400, "invalid_json")
 
 
@@ -152,14 +132,14 @@ def test_a_body_that_is_no_json_object_is_400(deploy: Deployment, raw: bytes) ->
         HI * 201,
     ],
 )
-def test_messages_that_cannot_be_used_are_400(deploy: Deployment, messages: Any) -> None:
+def test_messages_that_cannot_be_used_are_400(deploy: Deploy, messages: Any) -> None:
     api = deploy()
     for conversation in ({}, {"conversationId": api.conversation()}):
         answer = api("POST", CHAT, {"messages": messages, "stream": True, **conversation})
         assert answer.refusal == (400, "invalid_messages")
 
 
-def test_with_a_conversation_only_messages_of_the_person_are_taken(deploy: Deployment) -> None:
+def test_with_a_conversation_only_messages_of_the_person_are_taken(deploy: Deploy) -> None:
     api = deploy()
     given = [{"role": "assistant", "content": "I said so"}, *HI]
     body = {"messages": given, "conversationId": api.conversation()}
@@ -170,25 +150,25 @@ def test_with_a_conversation_only_messages_of_the_person_are_taken(deploy: Deplo
     ("field", "value"),
     [("stream", "yes"), ("voiceMode", 1), ("onBusy", "wait"), ("context", "here"), ("conversationId", 5)],
 )
-def test_other_fields_that_cannot_be_used_are_422_and_named(deploy: Deployment, field: str, value: Any) -> None:
+def test_other_fields_that_cannot_be_used_are_422_and_named(deploy: Deploy, field: str, value: Any) -> None:
     answer = deploy()("POST", CHAT, {"messages": HI, field: value})
     assert answer.refusal == (422, "invalid")
     assert [error["path"] for error in answer.body["errors"]] == [field]
 
 
 @pytest.mark.parametrize("conversation", ["nobody", "", "a%2Fb", "caf%C3%A9", "../x", "x" * 300])
-def test_an_unknown_conversation_is_404(deploy: Deployment, conversation: str) -> None:
+def test_an_unknown_conversation_is_404(deploy: Deploy, conversation: str) -> None:
     body = {"messages": HI, "conversationId": conversation, "stream": True}
     assert deploy()("POST", CHAT, body).refusal == (404, "unknown_conversation")
 
 
-def test_a_conversation_of_somebody_else_is_unknown(deploy: Deployment) -> None:
+def test_a_conversation_of_somebody_else_is_unknown(deploy: Deploy) -> None:
     api = deploy()
     body = {"messages": HI, "conversationId": api.conversation()}
     assert api("POST", CHAT, body, token="bob").refusal == (404, "unknown_conversation")
 
 
-def test_case_51_a_start_while_a_turn_runs_is_409_with_its_id_and_leaves_no_trace(deploy: Deployment) -> None:
+def test_case_51_a_start_while_a_turn_runs_is_409_with_its_id_and_leaves_no_trace(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("Hello")])
     conversation = api.conversation()
@@ -203,7 +183,7 @@ def test_case_51_a_start_while_a_turn_runs_is_409_with_its_id_and_leaves_no_trac
 
 
 def test_case_31_of_sixteen_starters_one_runs_and_fifteen_are_refused_without_a_trace(
-    tmp_path: Path, deploy: Deployment
+    tmp_path: Path, deploy: Deploy
 ) -> None:
     gate = Gate()
     with (
@@ -230,7 +210,7 @@ def test_case_31_of_sixteen_starters_one_runs_and_fifteen_are_refused_without_a_
 # -- keys
 
 
-def test_the_same_key_joins_the_turn_instead_of_a_409(deploy: Deployment) -> None:
+def test_the_same_key_joins_the_turn_instead_of_a_409(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("Hello")])
     conversation = api.conversation()
@@ -248,7 +228,7 @@ def test_the_same_key_joins_the_turn_instead_of_a_409(deploy: Deployment) -> Non
 # -- answers
 
 
-def test_a_buffered_answer_holds_the_reply(deploy: Deployment) -> None:
+def test_a_buffered_answer_holds_the_reply(deploy: Deploy) -> None:
     api = deploy(says("Hello", usage=Usage(10, 2, 4, 6)))
     conversation = api.conversation()
     answer = api.chat(conversation, "hi")
@@ -265,7 +245,7 @@ def test_a_buffered_answer_holds_the_reply(deploy: Deployment) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_a_streamed_answer_tells_every_event_with_its_id_and_ends_with_done(deploy: Deployment) -> None:
+def test_a_streamed_answer_tells_every_event_with_its_id_and_ends_with_done(deploy: Deploy) -> None:
     api = deploy(says("Hel", "lo"))
     conversation = api.conversation()
     answer = api.chat(conversation, "hi", stream=True)
@@ -285,7 +265,7 @@ def test_a_streamed_answer_tells_every_event_with_its_id_and_ends_with_done(depl
     assert frames[4].data["status"] == "done"
 
 
-def test_the_first_bytes_go_out_before_the_model_is_asked(deploy: Deployment) -> None:
+def test_the_first_bytes_go_out_before_the_model_is_asked(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("Hello")])
     chunks = iter(api.chat(api.conversation(), "hi", stream=True).content)
@@ -295,7 +275,7 @@ def test_the_first_bytes_go_out_before_the_model_is_asked(deploy: Deployment) ->
 
 
 def test_case_41_a_quiet_stream_is_kept_alive_by_comments_without_ids(
-    deploy: Deployment, monkeypatch: pytest.MonkeyPatch
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("deckhand.edge.live.HEARTBEAT_S", 0.01)
     gate = Gate()
@@ -307,7 +287,7 @@ def test_case_41_a_quiet_stream_is_kept_alive_by_comments_without_ids(
     assert b"event: done" in b"".join(chunks)  # type: ignore[arg-type]
 
 
-def test_a_clients_own_transcript_is_answered_and_not_stored_and_has_no_ids(deploy: Deployment) -> None:
+def test_a_clients_own_transcript_is_answered_and_not_stored_and_has_no_ids(deploy: Deploy) -> None:
     api = deploy(says("Hello"), says("Hello"))
     given = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, *HI]
     frames = api("POST", CHAT, {"messages": given, "stream": True}).frames
@@ -317,7 +297,7 @@ def test_a_clients_own_transcript_is_answered_and_not_stored_and_has_no_ids(depl
     assert api("GET", "/api/conversations").body == {"conversations": []}
 
 
-def test_a_voice_answer_has_both_texts_and_no_tokens(deploy: Deployment) -> None:
+def test_a_voice_answer_has_both_texts_and_no_tokens(deploy: Deploy) -> None:
     api = deploy(says('{"speak":"Hi","display":"**Hi**"}'))
     conversation = api.conversation()
     frames = api.chat(conversation, "hi", stream=True, voiceMode=True).frames
@@ -337,7 +317,7 @@ def test_a_voice_answer_has_both_texts_and_no_tokens(deploy: Deployment) -> None
     ],
 )
 def test_an_error_of_a_turn_is_the_same_in_both_forms(
-    deploy: Deployment, script: list[Any], status: int, code: str
+    deploy: Deploy, script: list[Any], status: int, code: str
 ) -> None:
     api = deploy(script, script)
     conversation = api.conversation()
@@ -356,13 +336,13 @@ def test_an_error_of_a_turn_is_the_same_in_both_forms(
     assert api.texts(conversation) == ["hi", "hi"]
 
 
-def test_a_context_that_stays_full_is_422(deploy: Deployment) -> None:
+def test_a_context_that_stays_full_is_422(deploy: Deploy) -> None:
     api = deploy([ContextFull()], [ContextFull()])
     assert api.chat(api.conversation(), "hi").refusal == (422, "context_full")
 
 
 def test_case_51_b_a_failure_after_two_events_is_told_within_the_stream_and_the_text_is_kept(
-    deploy: Deployment,
+    deploy: Deploy,
 ) -> None:
     api = deploy(["Half of ", GatewayFailed()])
     conversation = api.conversation()
@@ -372,14 +352,14 @@ def test_case_51_b_a_failure_after_two_events_is_told_within_the_stream_and_the_
     assert (stored["content"], stored["interrupted"]) == ("Half of ", True)
 
 
-def test_idle_after_text_is_a_200_with_the_text_and_a_notice(deploy: Deployment) -> None:
+def test_idle_after_text_is_a_200_with_the_text_and_a_notice(deploy: Deploy) -> None:
     api = deploy(["Half of it", StepIdle()])
     answer = api.chat(api.conversation(), "hi")
     assert (answer.status, answer.body["interrupted"]) == (200, True)
     assert answer.body["reply"] == f"Half of it\n\n{wording.STEP_IDLE_AFTER_TEXT}"
 
 
-def test_a_capped_answer_names_its_cause_and_what_is_stored_is_what_was_told(deploy: Deployment) -> None:
+def test_a_capped_answer_names_its_cause_and_what_is_stored_is_what_was_told(deploy: Deploy) -> None:
     api = deploy(says("Once upon", finish="length"))
     conversation = api.conversation()
     answer = api.chat(conversation, "hi").body
@@ -388,12 +368,12 @@ def test_a_capped_answer_names_its_cause_and_what_is_stored_is_what_was_told(dep
     assert (stored["content"], stored["capped"]) == (answer["reply"], True)
 
 
-def test_a_filtered_answer_is_a_200_that_says_so(deploy: Deployment) -> None:
+def test_a_filtered_answer_is_a_200_that_says_so(deploy: Deploy) -> None:
     answer = deploy(says("", finish="content_filter")).chat(None, "hi")
     assert (answer.status, answer.body["filtered"], answer.body["reply"]) == (200, True, wording.FILTERED)
 
 
-def test_a_turn_makes_a_card_and_says_so(deploy: Deployment) -> None:
+def test_a_turn_makes_a_card_and_says_so(deploy: Deploy) -> None:
     manifest = {"$schema": "klebb.datafile.v1", "meta": {"id": "mood", "label": "Mood"}, "data": []}
     api = deploy(asks(call("create_manifest", {"manifest": manifest}), text="Let me see."), says("Done."))
     answer = api.chat(api.conversation(), "make a card").body
@@ -403,7 +383,7 @@ def test_a_turn_makes_a_card_and_says_so(deploy: Deployment) -> None:
 # -- stop
 
 
-def test_a_stop_ends_the_turn_and_keeps_what_was_visible(deploy: Deployment) -> None:
+def test_a_stop_ends_the_turn_and_keeps_what_was_visible(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy(["Half of ", gate, Hang()])
     conversation = api.conversation()
@@ -418,18 +398,18 @@ def test_a_stop_ends_the_turn_and_keeps_what_was_visible(deploy: Deployment) -> 
 
 
 @pytest.mark.parametrize("conversation", ["nobody", None])
-def test_a_stop_without_a_running_turn_is_404(deploy: Deployment, conversation: str | None) -> None:
+def test_a_stop_without_a_running_turn_is_404(deploy: Deploy, conversation: str | None) -> None:
     api = deploy()
     found = conversation or api.conversation()
     assert api("DELETE", f"{CHAT}/turn/{found}").status == 404
 
 
-def test_where_no_turn_runs_the_code_says_so(deploy: Deployment) -> None:
+def test_where_no_turn_runs_the_code_says_so(deploy: Deploy) -> None:
     api = deploy()
     assert api("DELETE", f"{CHAT}/turn/{api.conversation()}").refusal == (404, "no_turn_running")
 
 
-def test_a_stop_of_another_turn_or_another_person_stops_nothing(deploy: Deployment) -> None:
+def test_a_stop_of_another_turn_or_another_person_stops_nothing(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("Hello")])
     conversation = api.conversation()
@@ -442,7 +422,7 @@ def test_a_stop_of_another_turn_or_another_person_stops_nothing(deploy: Deployme
     assert stream.until("reply").data["reply"] == "Hello"
 
 
-def test_an_owner_sees_and_stops_anybodys_turn_but_does_not_read_it(deploy: Deployment) -> None:
+def test_an_owner_sees_and_stops_anybodys_turn_but_does_not_read_it(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([*says("Hel"), gate, *says("lo")])
     conversation = api.conversation()
@@ -458,7 +438,7 @@ def test_an_owner_sees_and_stops_anybodys_turn_but_does_not_read_it(deploy: Depl
     assert stream.until("done").data["status"] == "stopped"
 
 
-def test_all_turns_are_stopped_at_once_each_by_whom_it_is_allowed_to(deploy: Deployment) -> None:
+def test_all_turns_are_stopped_at_once_each_by_whom_it_is_allowed_to(deploy: Deploy) -> None:
     gates = [Gate(), Gate()]
     api = deploy([gates[0], *says("One")], [gates[1], *says("Two")], DECKHAND_ADMIN_TOKEN="adm1n")
     streams = []
@@ -490,7 +470,7 @@ def test_all_turns_are_stopped_at_once_each_by_whom_it_is_allowed_to(deploy: Dep
     ],
 )
 def test_a_reattached_client_reads_on_after_its_cursor(
-    deploy: Deployment, query: str, header: str | None, expected: list[int]
+    deploy: Deploy, query: str, header: str | None, expected: list[int]
 ) -> None:
     api = deploy(says("Hel", "lo"))
     conversation = api.conversation()
@@ -501,7 +481,7 @@ def test_a_reattached_client_reads_on_after_its_cursor(
     assert [frame.id for frame in answer.frames] == expected
 
 
-def test_a_client_that_reattaches_while_the_turn_runs_sees_its_end(deploy: Deployment) -> None:
+def test_a_client_that_reattaches_while_the_turn_runs_sees_its_end(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy(["Hel", gate, "lo", *says("Hello")[1:]])
     conversation = api.conversation()
@@ -515,20 +495,20 @@ def test_a_client_that_reattaches_while_the_turn_runs_sees_its_end(deploy: Deplo
 
 
 @pytest.mark.parametrize("path", ["nobody", "{conversation}", "a%2Fb"])
-def test_where_there_is_nothing_to_tell_the_answer_is_204(deploy: Deployment, path: str) -> None:
+def test_where_there_is_nothing_to_tell_the_answer_is_204(deploy: Deploy, path: str) -> None:
     api = deploy()
     answer = api("GET", f"{CHAT}/turn/{path.format(conversation=api.conversation())}")
     assert (answer.status, answer.content) == (204, "")
 
 
-def test_somebody_elses_turn_has_nothing_to_tell(deploy: Deployment) -> None:
+def test_somebody_elses_turn_has_nothing_to_tell(deploy: Deploy) -> None:
     api = deploy(says("Hello"))
     conversation = api.conversation()
     api.chat(conversation, "hi")
     assert api("GET", f"{CHAT}/turn/{conversation}", token="bob").status == 204
 
 
-def test_a_seen_turn_has_nothing_to_tell(deploy: Deployment) -> None:
+def test_a_seen_turn_has_nothing_to_tell(deploy: Deploy) -> None:
     api = deploy(says("Hello"))
     conversation = api.conversation()
     last = api.chat(conversation, "hi", stream=True).frames[-1].id
@@ -538,7 +518,7 @@ def test_a_seen_turn_has_nothing_to_tell(deploy: Deployment) -> None:
 # -- turns and status
 
 
-def test_running_turns_are_listed_to_their_person_alone(deploy: Deployment) -> None:
+def test_running_turns_are_listed_to_their_person_alone(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("Hello")])
     conversation = api.conversation()
@@ -554,7 +534,7 @@ def test_running_turns_are_listed_to_their_person_alone(deploy: Deployment) -> N
 
 
 @pytest.mark.parametrize("configured", [True, False])
-def test_the_status_says_whether_a_gateway_is_configured(deploy: Deployment, configured: bool) -> None:
+def test_the_status_says_whether_a_gateway_is_configured(deploy: Deploy, configured: bool) -> None:
     api = deploy(configured=configured, CHAT_AGENT_NAME="Ada")
     assert api("GET", f"{CHAT}/status").body == {
         "configured": configured,
@@ -579,18 +559,18 @@ def test_the_status_says_whether_a_gateway_is_configured(deploy: Deployment, con
     ],
 )
 def test_unknown_paths_and_methods_are_told_in_json(
-    deploy: Deployment, method: str, path: str, status: int, code: str
+    deploy: Deploy, method: str, path: str, status: int, code: str
 ) -> None:
     assert deploy()(method, path).refusal == (status, code)
 
 
-def test_a_wrong_method_is_told_the_right_ones(deploy: Deployment) -> None:
+def test_a_wrong_method_is_told_the_right_ones(deploy: Deploy) -> None:
     api = deploy()
     assert api("PUT", CHAT).headers["allow"] == "POST"
     assert api("POST", f"{CHAT}/turn/c").headers["allow"] == "DELETE, GET"
 
 
-def test_every_answer_names_its_request(deploy: Deployment) -> None:
+def test_every_answer_names_its_request(deploy: Deploy) -> None:
     api = deploy(says("Hello"))
     answers = [
         api("GET", f"{CHAT}/status"),
@@ -603,7 +583,7 @@ def test_every_answer_names_its_request(deploy: Deployment) -> None:
     assert answers[-1].frames
 
 
-def test_case_55_a_body_in_base64_is_understood_and_a_broken_one_is_400_behind_the_token(deploy: Deployment) -> None:
+def test_case_55_a_body_in_base64_is_understood_and_a_broken_one_is_400_behind_the_token(deploy: Deploy) -> None:
     api = deploy(says("Hello"))
     event = {
         "httpMethod": "POST",
@@ -620,7 +600,7 @@ def test_case_55_a_body_in_base64_is_understood_and_a_broken_one_is_400_behind_t
 
 
 def test_case_51_a_body_in_pieces_survives_what_wraps_the_handler(
-    deploy: Deployment, monkeypatch: pytest.MonkeyPatch
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_TRACE_DISABLED", "1")
     gate = Gate()
@@ -650,7 +630,7 @@ def test_case_51_a_body_in_pieces_survives_what_wraps_the_handler(
     assert [line for line in text.splitlines() if line.startswith("event:")][-2:] == ["event: reply", "event: done"]
 
 
-def test_case_29_a_client_that_goes_away_in_the_stream_changes_nothing(deploy: Deployment) -> None:
+def test_case_29_a_client_that_goes_away_in_the_stream_changes_nothing(deploy: Deploy) -> None:
     api = deploy(says("Hel", "lo"))
     conversation = api.conversation()
     answer = api.chat(conversation, "hi", stream=True)

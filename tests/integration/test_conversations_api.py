@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -13,36 +12,15 @@ from deckhand.domain.conversation import MAX_CONVERSATIONS, MAX_MESSAGES, MAX_TI
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.operations.conversations import TRANSCRIPT_BODY
 from deckhand.storage.port import ItemStore
-from deckhand.storage.sqlite import SqliteStore
-from tests.api import Api
+from tests.api import Api, Deploy
 from tests.deck import HookedStore
 from tests.fakes import Gate, Hang, asks, call, says
 
 LIST = "/api/conversations"
-Deployment = Callable[..., Api]
 
 
 @pytest.fixture
-def store() -> Iterator[ItemStore]:
-    with closing(SqliteStore(":memory:", now=time.time)) as made:
-        yield made
-
-
-@pytest.fixture
-def deploy(store: ItemStore) -> Iterator[Deployment]:
-    made: list[Api] = []
-
-    def deploy(*scripts: Any, **settings: Any) -> Api:
-        made.append(Api(store, *scripts, **settings))
-        return made[-1]
-
-    yield deploy
-    for api in made:
-        api.close()
-
-
-@pytest.fixture
-def api(deploy: Deployment) -> Api:
+def api(deploy: Deploy) -> Api:
     return deploy()
 
 
@@ -87,7 +65,7 @@ def test_the_first_words_of_the_person_stand_for_a_title(api: Api) -> None:
     assert made["title"] == "how is my weight"
 
 
-def test_the_list_is_ordered_by_the_newest_activity(deploy: Deployment) -> None:
+def test_the_list_is_ordered_by_the_newest_activity(deploy: Deploy) -> None:
     api = deploy(says("Hello"))
     first = api.conversation()
     time.sleep(0.002)  # Activity is told in milliseconds.
@@ -185,7 +163,7 @@ def test_renaming_is_no_activity(api: Api) -> None:
 # -- replace
 
 
-def test_a_transcript_is_replaced_whole(deploy: Deployment) -> None:
+def test_a_transcript_is_replaced_whole(deploy: Deploy) -> None:
     api = deploy(asks(call("list_manifests")), says("Hello"), says("Again"))
     conversation = api.conversation()
     api.chat(conversation, "hi")
@@ -237,7 +215,7 @@ def test_a_new_conversation_has_the_same_limit(api: Api) -> None:
     assert ids(api) == []
 
 
-def test_a_transcript_is_not_replaced_while_a_turn_runs(deploy: Deployment) -> None:
+def test_a_transcript_is_not_replaced_while_a_turn_runs(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("Hello")])
     conversation = api.conversation()
@@ -261,7 +239,7 @@ def test_a_deleted_conversation_is_gone(api: Api) -> None:
     assert ids(api) == []
 
 
-def test_case_32_deleting_stops_the_running_turn_and_tells_its_watcher(deploy: Deployment) -> None:
+def test_case_32_deleting_stops_the_running_turn_and_tells_its_watcher(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy(["Half ", gate, Hang()])
     conversation = api.conversation()

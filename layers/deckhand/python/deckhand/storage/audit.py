@@ -5,6 +5,7 @@ deck  <tenant>#audit  <instant>_<id>  entry
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from deckhand.domain.audit import AuditEntry
 from deckhand.domain.errors import AlreadyApplied, ConditionFailed, StorageError
@@ -61,21 +62,8 @@ class RecordingStore:
     def get(self, key: Key) -> Item | None:
         return self._store.get(key)
 
-    def query(
-        self,
-        table: Table,
-        pk: str,
-        *,
-        prefix: str = "",
-        after: str | None = None,
-        before: str | None = None,
-        backwards: bool = False,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page:
-        return self._store.query(
-            table, pk, prefix=prefix, after=after, before=before, backwards=backwards, limit=limit, cursor=cursor
-        )
+    def query(self, table: Table, pk: str, **bounds: Any) -> Page:
+        return self._store.query(table, pk, **bounds)
 
     def write(self, ops: Sequence[Op], *, token: str) -> None:
         more = () if self.recorded or _prepares(ops) else (self._entry, *self._beside)
