@@ -31,7 +31,6 @@ WAITING = (
 )
 EXPIRED = "The person did not decide in time. It was not done."
 EDITED = "The person changed the arguments before they said yes. It was run with these, not with yours."
-TOO_MANY_TO_PROPOSE = "Too many calls wait for the person's yes already. Ask for the others once those are decided."
 REJECTED = "The person said no. It was not done. Do not ask for the same again unless they want it."
 EFFECT_KNOWN = "It was done; what it answered was lost with its process."
 UNKNOWN_CONFIRMATION = (
