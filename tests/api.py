@@ -59,7 +59,8 @@ class Answer:
         return list(self.stream)
 
 
-async def _others() -> None:
+async def others() -> None:
+    """Waits for all that the loop still does."""
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
 
@@ -98,7 +99,7 @@ class Api:
         """Waits for the turns, ends the thread that runs them, and fails on scripts that were not used."""
         loop = self._thread._loop
         if loop is not None:
-            self._thread.submit(_others()).result(PATIENCE_S)
+            self._thread.submit(others()).result(PATIENCE_S)
             loop.call_soon_threadsafe(loop.stop)
             while loop.is_running():
                 time.sleep(0.001)

@@ -56,7 +56,7 @@ class Hang:
     """The model says nothing more, for ever."""
 
 
-ScriptItem = str | Answer | BaseException | Gate | Hang | Callable[[], None]
+ScriptItem = str | Answer | BaseException | Gate | Hang | Callable[[], object]
 Script = Sequence[ScriptItem]
 
 

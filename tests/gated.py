@@ -1,18 +1,28 @@
 """A deployment whose scripted model asks for gated writes: one deck, one conversation, people with different roles."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
+from deckhand import bootstrap
 from deckhand.agent.chat import ToolCall
+from deckhand.domain.job import Job
 from deckhand.storage.cards import Cards
+from deckhand.storage.conversations import Owner
 from deckhand.storage.port import ItemStore
-from tests.api import Answer, Api
-from tests.fakes import Script, asks, call, says
+from deckhand.storage.proposals import Proposals
+from tests.api import Answer, Api, others
+from tests.fakes import PATIENCE_S, Script, asks, call, says
 
 PROPOSALS = "/api/chat/proposals"
 WEIGHTS = [{"date": "2026-04-13", "kg": 85.5}, {"date": "2026-04-14", "kg": 85.0}]
+
+
+Make = Callable[..., "Gated"]
+"""Makes a deployment with these cards and settings."""
 
 
 class Gated(Api):
@@ -71,6 +81,43 @@ class Gated(Api):
         """The results of tools in the newest request to the model, in order."""
         return [json.loads(message["content"]) for message in self.gateway.messages() if message["role"] == "tool"]
 
+    def decide(self, *decisions: Mapping[str, Any], token: str = "ann", **body: Any) -> Answer:  # noqa: S107
+        return self("POST", f"{PROPOSALS}/decisions", {"decisions": list(decisions), **body}, token=token)
+
+    def token(self, role: str, **limits: Any) -> str:
+        """The secret of a token that acts for Ann."""
+        made = self("POST", "/api/tokens", {"name": "t", "role": role, **limits})
+        assert made.status == 201, made.content
+        return str(made.body["secret"])
+
+    def grant(self, proposal: str, *, token: str = "ann") -> Answer:  # noqa: S107
+        """A standing yes for a day."""
+        until = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+        return self("POST", "/api/grants", {"proposalId": proposal, "until": until}, token=token)
+
+    def switch(self, enabled: bool, scope: str = "all", id: str | None = None) -> None:
+        named = {} if id is None else {"id": id}
+        answer = self("PUT", "/api/agent/switches", {"scope": scope, **named, "enabled": enabled})
+        assert answer.status == 200, answer.content
+
+    def settle(self) -> None:
+        """Waits for what turns still do after their answer."""
+        if self._thread._loop is not None:
+            self._thread.submit(others()).result(PATIENCE_S)
+
+    def work(self, kind: str, *scripts: Script) -> list[Job]:
+        """Does the jobs of a kind that were sent, and gives them."""
+        self.settle()
+        self.gateway.script(*scripts)
+        jobs = [job for job in self.queue.jobs if job.kind == kind]
+        self.queue.jobs = [job for job in self.queue.jobs if job.kind != kind]
+        with patch.object(bootstrap, "EventLoopThread", return_value=self._thread):
+            worker = self.parts.job_worker()
+        for job in jobs:
+            event = {"Records": [{"messageId": "1", "body": job.to_json(), "eventSource": "aws:sqs"}]}
+            assert worker(event, None) == {"batchItemFailures": []}
+        return jobs
+
     def audit(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self("GET", "/api/audit?limit=500").body["entries"]
         return found
@@ -101,6 +148,19 @@ def gated(store: ItemStore, *cards: str, **settings: str) -> Iterator[Gated]:
         yield api
     finally:
         api.close()
+
+
+def rewritten(store: ItemStore, proposal: str, **update: Any) -> None:
+    """Changes what is stored of one of Ann's proposals, as if it had come about."""
+    owner = Owner("main", "ann")
+    found = Proposals(store).find(owner, proposal)
+    Proposals(store).move(owner, found.proposal.model_copy(update=update), after=found, token=f"{proposal}.rewritten")
+
+
+def run_out(store: ItemStore, proposal: str) -> None:
+    """Moves the proposal's end into the past, as if its time had gone by."""
+    created = Proposals(store).find(Owner("main", "ann"), proposal).proposal.created_at
+    rewritten(store, proposal, expires_at=created)
 
 
 def generations(store: ItemStore, card: str) -> int:

@@ -12,6 +12,7 @@ from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
 from tests.api import Api, Deploy
 from tests.faults import World
+from tests.gated import Gated, Make, gated
 from tests.stores import Clock, DynamoTables
 
 
@@ -32,6 +33,19 @@ def store() -> Iterator[ItemStore]:
 def deploy(store: ItemStore) -> Iterator[Deploy]:
     with ExitStack() as stack:
         yield lambda *scripts, **settings: stack.enter_context(closing(Api(store, *scripts, **settings)))
+
+
+@pytest.fixture
+def make(store: ItemStore) -> Iterator[Make]:
+    """Deployments on that store whose model asks for gated writes."""
+    with ExitStack() as stack:
+        yield lambda *cards, **settings: stack.enter_context(gated(store, *cards, **settings))
+
+
+@pytest.fixture
+def api(make: Make) -> Gated:
+    """One of them, with the card `weight`."""
+    return make()
 
 
 @pytest.fixture

@@ -1,44 +1,18 @@
 """The confirm gate from end to end: what waits, what a yes does exactly once, and how the turn goes on."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from deckhand.domain.principal import Principal
-from deckhand.storage.conversations import Owner
 from deckhand.storage.port import ItemStore
-from deckhand.storage.proposals import Proposals
 from deckhand.storage.sqlite import SqliteStore
 from tests.api import ANN
 from tests.fakes import Gate, asks, says
-from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, append, delete, gated, read, remove
+from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, append, delete, read, remove, run_out
 from tests.invariants import check_request
-
-Make = Callable[..., Gated]
-
-
-@pytest.fixture
-def store() -> Iterator[SqliteStore]:
-    store = SqliteStore(":memory:", now=time.time)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def make(store: ItemStore) -> Iterator[Make]:
-    with ExitStack() as stack:
-        yield lambda *cards, **settings: stack.enter_context(gated(store, *cards, **settings))
-
-
-@pytest.fixture
-def api(make: Make) -> Gated:
-    return make()
-
 
 # -- proposing
 
@@ -251,21 +225,13 @@ def test_004_24_a_second_yes_is_told_the_outcome_and_runs_nothing(api: Gated) ->
 def test_what_is_not_decided_in_time_cannot_be_decided_any_more(store: SqliteStore, make: Make) -> None:
     api = make(CHAT_PROPOSAL_TTL_MS="1000")
     [proposal] = api.propose(delete())
-    pause_past_expiry(store, proposal)
+    run_out(store, proposal)
     assert api.confirm(proposal).refusal == (410, "expired")
     assert api.reject(proposal).refusal == (410, "expired")
     assert api.open() == []
     assert api.say("And now?", says("It ran out.")).body["reply"] == "It ran out."
     assert api.told()[0]["status"] == "expired"
     assert api.rows("weight") == WEIGHTS
-
-
-def pause_past_expiry(store: SqliteStore, proposal: str) -> None:
-    """Moves the proposal's end into the past, as if its time had gone by."""
-    owner = Owner("main", "ann")
-    stored = Proposals(store).find(owner, proposal)
-    ended = stored.proposal.model_copy(update={"expires_at": stored.proposal.created_at})
-    Proposals(store).move(owner, ended, after=stored, token="moved")
 
 
 def test_nobody_else_can_decide_or_see_it(api: Gated) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +14,9 @@ from deckhand.operations.execution import perform
 from deckhand.operations.registry import Operation
 from deckhand.storage.conversations import Conversations, Owner
 from deckhand.storage.port import Delete, ItemStore, Key
-from deckhand.storage.proposals import Proposals
-from deckhand.storage.sqlite import SqliteStore
 from tests.api import ANN, Answer, Api
 from tests.fakes import Gate, asks, call, marks, says
-from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, append, delete, gated, read, remove
+from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, append, delete, gated, read, remove, rewritten
 from tests.invariants import check_request
 from tests.policies import engine
 
@@ -50,18 +46,6 @@ SENT: dict[str, dict[str, Any]] = {
     "note_feedback": {"kind": "bug", "intent": "x"},
 }
 """Arguments that each tool would take."""
-
-
-@pytest.fixture
-def store() -> Iterator[SqliteStore]:
-    with closing(SqliteStore(":memory:", now=time.time)) as store:
-        yield store
-
-
-@pytest.fixture
-def api(store: ItemStore) -> Iterator[Gated]:
-    with gated(store) as api:
-        yield api
 
 
 def fresh(api: Gated, store: ItemStore) -> Gated:
@@ -555,14 +539,7 @@ def test_001_72_a_message_that_interrupts_the_turn_agrees_to_nothing_that_it_had
 ) -> None:
     """It was sent while the turn still ran; what the turn proposed on its last step came after."""
     [proposal] = api.propose(delete())
-    stored_later(store, proposal)
+    rewritten(store, proposal, created_at=time.time() + 60)
     api.say("Yes.", asks(delete(confirmationId=proposal)), DONE)
     assert api.told()[-1]["code"] == "not_confirmed"
     assert api.rows("weight") == WEIGHTS
-
-
-def stored_later(store: ItemStore, proposal: str) -> None:
-    """As if it had been made a minute from now: after the next message was sent."""
-    found = Proposals(store).find(Owner("main", "ann"), proposal)
-    later = found.proposal.model_copy(update={"created_at": found.proposal.created_at + 60})
-    Proposals(store).move(Owner("main", "ann"), later, after=found, token="later")
