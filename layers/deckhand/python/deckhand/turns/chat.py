@@ -285,7 +285,7 @@ class Chats:
         longest = REPLAYED_TURNS * self._settings.budget.steps
         found = self._context.conversations.newest_exchanges(turn.owner, header, longest)
         kept = replayed(found)
-        if waits(kept):
+        if waits(found):
             self._waited.add(turn.id)
         told = settled(self._context, self._decisions, turn.owner, header, kept)
         return messages, told, self._system(caller, wish)

@@ -199,7 +199,8 @@ class Decisions:
             moved.tool,
             outcome,
             id=self._context.new_id(),
-            at=iso(self._context.now()),
+            # Not the moment of writing: the effect's entry has to stand behind this one.
+            at=iso(moved.decided_at or 0.0),
             arguments_hash=moved.arguments_hash if given is None else hash_of(given.model_dump()),
             card=moved.card if given is None else _card(moved.tool, given),
             conversation=moved.conversation or None,

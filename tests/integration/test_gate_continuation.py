@@ -1,0 +1,340 @@
+"""How a turn goes on after the last decision: once, whoever decides when, and never before."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from deckhand.domain.errors import AllowanceUsedUp, DeckhandError, StorageUnavailable
+from deckhand.edge import proposals as edge_proposals
+from deckhand.edge.proposals import ProposalRoutes
+from deckhand.operations.registry import REGISTRY
+from deckhand.storage.port import ItemStore
+from deckhand.turns import recorder
+from deckhand.turns.chat import Chats
+from deckhand.turns.decision import Decisions
+from tests.api import Answer
+from tests.fakes import PATIENCE_S, Gate, asks, says
+from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, delete, read, remove, rewritten, run_out
+
+KEY = {"Idempotency-Key": "k"}
+
+
+@pytest.fixture
+def api(make: Make) -> Gated:
+    return make("weight", "sleep")
+
+
+def two(api: Gated) -> tuple[str, str]:
+    first, second = api.propose(remove(), remove("sleep", id="c2"))
+    return first, second
+
+
+def goes_on_no_more(api: Gated, act: Callable[[], Answer]) -> Answer:
+    """Neither the request itself nor a job that it leaves asks the model again."""
+    asked = len(api.gateway.requests)
+    answer = act()
+    api.work("continued_turn")
+    assert len(api.gateway.requests) == asked
+    return answer
+
+
+# -- what starts nothing
+
+
+def test_a_decision_that_cannot_be_used_starts_nothing(api: Gated) -> None:
+    [proposal] = api.propose(remove())
+    verdict = {"id": proposal, "decision": "confirm", "arguments": {"bad": 1}}
+    answer = goes_on_no_more(api, lambda: api.decide(verdict))
+    assert (answer.status, answer.body["status"], answer.body["open"]) == (200, "awaiting_confirmation", [proposal])
+    assert answer.body["decisions"][0]["code"] == "invalid"
+    assert api.confirm(proposal, DONE).body["reply"] == "Done."
+
+
+def test_a_decision_of_who_may_not_starts_nothing(api: Gated) -> None:
+    viewer = api.token("viewer")
+    [proposal] = api.propose(remove())
+    answer = goes_on_no_more(api, lambda: api.decide({"id": proposal, "decision": "confirm"}, token=viewer))
+    assert answer.body["decisions"][0]["code"] == "forbidden"
+    assert [one["id"] for one in api.open()] == [proposal]
+    assert api.rows("weight") == WEIGHTS
+
+
+# -- once
+
+
+def test_the_same_decisions_again_start_no_other_turn(api: Gated) -> None:
+    [proposal] = api.propose(remove())
+    api.confirm(proposal, DONE)
+    api.say("Hello.", says("Hi."))
+    answer = goes_on_no_more(api, lambda: api.decide({"id": proposal, "decision": "confirm"}))
+    assert answer.body["decisions"][0]["code"] == "already_decided"
+
+
+def test_the_first_of_two_decisions_again_with_its_key_starts_no_other_turn(api: Gated) -> None:
+    first, second = two(api)
+    assert api.confirm(first, headers=KEY).body["status"] == "awaiting_confirmation"
+    api.confirm(second, DONE)
+    api.say("Hello.", says("Hi."))
+    answer = goes_on_no_more(api, lambda: api.confirm(first, headers=KEY))
+    assert (answer.status, answer.body["outcome"]) == (200, "succeeded")
+
+
+def test_who_decided_first_and_goes_on_last_starts_no_other_turn(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between their decision and their going on, the other one decided, the turn went on, and a message was sent."""
+    first, second = two(api)
+    gate, real, late = Gate(), Decisions.open_in, threading.Event()
+
+    def open_in(self: Decisions, *given: Any) -> list[str]:
+        if threading.current_thread().name.startswith("late") and not late.is_set():
+            late.set()
+            gate.pass_in_thread()
+        return real(self, *given)
+
+    monkeypatch.setattr(Decisions, "open_in", open_in)
+    with ThreadPoolExecutor(1, thread_name_prefix="late") as pool:
+        waiting = pool.submit(api.confirm, first)
+        gate.wait_reached()
+        api.confirm(second, DONE)
+        api.say("Hello.", says("Hi."))
+        gate.open()
+        answer = goes_on_no_more(api, lambda: waiting.result(PATIENCE_S))
+    assert answer.body == {"status": "decided", "id": first, "outcome": "succeeded"}
+
+
+def test_two_who_both_see_the_last_decision_start_one_turn(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two(api)
+    together, real = threading.Barrier(2), ProposalRoutes._go_on
+
+    def go_on(self: ProposalRoutes, *given: Any) -> Any:
+        together.wait(PATIENCE_S)
+        return real(self, *given)
+
+    decided, both = Decisions.open_in, threading.Barrier(2)
+
+    def open_in(self: Decisions, *given: Any) -> list[str]:
+        both.wait(PATIENCE_S)
+        return decided(self, *given)
+
+    monkeypatch.setattr(ProposalRoutes, "_go_on", go_on)
+    monkeypatch.setattr(Decisions, "open_in", open_in)
+    api.gateway.script(DONE)
+    with ThreadPoolExecutor(2) as pool:
+        answers = [one.result(PATIENCE_S) for one in [pool.submit(api.confirm, id) for id in (first, second)]]
+    assert [answer.status for answer in answers] == [200, 200]
+    assert sorted("reply" in answer.body for answer in answers) == [False, True]
+    monkeypatch.undo()
+    api.work("continued_turn")
+    assert len(api.gateway.requests) == 2
+
+
+def test_a_job_that_comes_twice_goes_on_once(api: Gated) -> None:
+    [proposal] = api.propose(remove())
+    api.say("What else?", [lambda: api.confirm(proposal), *says("It waits.")])
+    [job] = api.work("continued_turn", says("Gone."))
+    api.queue.jobs.append(job)
+    api.work("continued_turn")
+    assert api.texts(api.talk) == ["Please.", "What else?", "It waits.", "Gone."]
+
+
+# -- while a turn runs
+
+
+def test_who_is_quicker_than_the_end_of_the_turn_that_asks_them_gets_its_continuation(
+    api: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, answers = recorder.finish_turn, []
+    with ThreadPoolExecutor(1) as pool:
+
+        def finish_turn(*given: Any) -> Any:
+            if not answers:
+                [one] = api.open()
+                answers.append(pool.submit(api.confirm, one["id"], DONE))
+                _until(lambda: not api.open())
+            return real(*given)
+
+        monkeypatch.setattr(recorder, "finish_turn", finish_turn)
+        api.propose(remove())
+        assert answers[0].result(PATIENCE_S).body["reply"] == "Done."
+    api.work("continued_turn")
+    assert len(api.gateway.requests) == 2
+    assert api.texts(api.talk) == ["Please.", "Done."]
+
+
+def test_a_turn_that_ends_later_than_its_decider_waits_is_gone_on_from_by_a_job(
+    api: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, answers = recorder.finish_turn, list[Answer]()
+
+    def finish_turn(*given: Any) -> Any:
+        if not answers:
+            [one] = api.open()
+            answers.append(api.confirm(one["id"]))
+        return real(*given)
+
+    monkeypatch.setattr(edge_proposals, "PATIENCE", 0)
+    monkeypatch.setattr(recorder, "finish_turn", finish_turn)
+    api.propose(remove())
+    assert answers[0].body["status"] == "decided"
+    assert len(api.work("continued_turn", says("Gone."))) == 1
+    assert api.texts(api.talk) == ["Please.", "Gone."]
+
+
+def _until(state: Callable[[], bool]) -> None:
+    ends = time.monotonic() + PATIENCE_S
+    while not state():
+        assert time.monotonic() < ends, "the state never came"
+        time.sleep(0.001)
+
+
+def test_what_is_decided_while_another_turn_runs_is_gone_on_from_behind_it(api: Gated) -> None:
+    [proposal] = api.propose(remove())
+    answers = list[Answer]()
+    api.say("What else?", [lambda: answers.append(api.confirm(proposal)), *says("It waits.")])
+    assert (answers[0].body["status"], answers[0].body["outcome"]) == ("decided", "succeeded")
+    assert len(api.work("continued_turn", says("Gone."))) == 1
+    assert api.texts(api.talk) == ["Please.", "What else?", "It waits.", "Gone."]
+    assert '"ok":true' in api.gateway.messages()[-1]["content"]
+
+
+def test_what_was_proposed_many_turns_ago_is_gone_on_from_as_well(api: Gated) -> None:
+    """Further back than the tool exchanges that the model is shown."""
+    [proposal] = api.propose(remove())
+    for number in range(4):
+        api.say(f"Look, {number}.", asks(read()), DONE)
+    api.say("What else?", [lambda: api.confirm(proposal), *says("It waits.")])
+    assert len(api.work("continued_turn", says("Gone."))) == 1
+    assert api.texts(api.talk)[-1] == "Gone."
+
+
+# -- time
+
+
+def test_the_last_one_running_out_of_time_lets_the_turn_go_on(api: Gated, store: ItemStore) -> None:
+    first, second = two(api)
+    api.confirm(first)
+    run_out(store, second)
+    assert api.confirm(second).refusal == (410, "expired")
+    assert len(api.work("continued_turn", says("One is gone."))) == 1
+    assert [told.get("ok", told.get("status")) for told in api.told()] == [True, "expired"]
+    assert api.texts(api.talk) == ["Please.", "One is gone."]
+
+
+def test_the_last_one_running_out_of_time_among_several_lets_the_turn_go_on(api: Gated, store: ItemStore) -> None:
+    first, second = two(api)
+    api.confirm(first)
+    run_out(store, second)
+    api.gateway.script(says("One is gone."))
+    answer = api.decide({"id": second, "decision": "reject"})
+    assert (answer.body["reply"], answer.body["decisions"][0]["code"]) == ("One is gone.", "expired")
+
+
+# -- keys
+
+
+def test_a_key_stands_for_one_proposal(api: Gated) -> None:
+    [first] = api.propose(remove())
+    api.confirm(first, DONE, headers=KEY)
+    [second] = api.propose(remove("sleep"))
+    answer = api("POST", f"{PROPOSALS}/{second}/reject", {}, headers=KEY)
+    assert answer.refusal == (422, "idempotency_mismatch")
+    assert [one["id"] for one in api.open()] == [second]
+
+
+def test_a_key_stands_for_one_decision(api: Gated) -> None:
+    first, _ = two(api)
+    api.confirm(first, headers=KEY)
+    answer = api("POST", f"{PROPOSALS}/{first}/reject", {}, headers=KEY)
+    assert answer.refusal == (409, "already_decided")
+
+
+# -- what is told
+
+
+@pytest.mark.parametrize("failure", [AllowanceUsedUp(), StorageUnavailable()], ids=lambda one: one.code)
+def test_the_outcome_is_told_when_the_turn_cannot_go_on(
+    api: Gated, monkeypatch: pytest.MonkeyPatch, failure: DeckhandError
+) -> None:
+    def go_on(*_: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr(Chats, "go_on", go_on)
+    [proposal] = api.propose(remove())
+    answer = api.confirm(proposal)
+    assert answer.refusal[1] == failure.code
+    assert (answer.body["id"], answer.body["outcome"]) == (proposal, "succeeded")
+    assert api.rows("weight") == WEIGHTS[1:]
+
+
+def test_the_outcome_is_told_when_the_assistant_is_switched_off_behind_it(
+    api: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Decisions.confirm
+
+    def confirm(self: Decisions, *given: Any, **more: Any) -> Any:
+        decided = real(self, *given, **more)
+        api.switch(enabled=False)
+        return decided
+
+    monkeypatch.setattr(Decisions, "confirm", confirm)
+    [proposal] = api.propose(remove())
+    answer = api.confirm(proposal)
+    assert answer.refusal == (403, "agent_switched_off")
+    assert answer.body["outcome"] == "succeeded"
+
+
+def test_a_turn_that_was_spoken_goes_on_in_voice(api: Gated) -> None:
+    [proposal] = api.propose(remove(), voiceMode=True)
+    body = api.confirm(proposal, says('{"speak": "It is gone.", "display": "Gone."}')).body
+    assert (body["reply"], body["speak"]) == ("Gone.", "It is gone.")
+
+
+# -- what became of the call itself
+
+
+def instead_of(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Callable[[], Any]], Any]) -> None:
+    """`act` gets the operation, to be run when it likes."""
+    known = REGISTRY.find(name)
+    assert known is not None
+    run = known.run
+    changed = replace(known, run=lambda caller, given: act(lambda: run(caller, given)))
+    monkeypatch.setitem(REGISTRY._operations, name, changed)
+
+
+def and_then_raise(run: Callable[[], Any]) -> None:
+    run()
+    raise RuntimeError("behind its effect")
+
+
+def test_what_fails_behind_its_effect_is_told_as_done(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    instead_of(monkeypatch, "remove_row", and_then_raise)
+    [proposal] = api.propose(remove())
+    api.confirm(proposal, DONE)
+    assert api.told()[0]["status"] == "done"
+    assert api.rows("weight") == WEIGHTS[1:]
+    assert api.audit()[-1]["outcome"] == "succeeded"
+
+
+def test_who_was_given_up_tells_what_their_successor_did(
+    api: Gated, store: ItemStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled = list[str]()
+
+    def stall(run: Callable[[], Any]) -> Any:
+        if not stalled:
+            stalled.append("once")
+            rewritten(store, proposal, lease_until=0.0)
+            assert api.confirm(proposal, says("Gone.")).body["reply"] == "Gone."
+        return run()
+
+    [proposal] = api.propose(delete())
+    instead_of(monkeypatch, "delete_manifest", stall)
+    answer = api.confirm(proposal)
+    assert (answer.status, answer.body["outcome"]) == (200, "succeeded")
+    effects = [e["outcome"] for e in api.audit() if e["operation"] == "delete_manifest"]
+    assert effects.count("succeeded") == 1
+    assert api.texts(api.talk) == ["Please.", "Gone."]
