@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,9 @@ from deckhand.edge import proposals as edge_proposals
 from deckhand.edge.proposals import ProposalRoutes
 from deckhand.operations.registry import REGISTRY
 from deckhand.storage.port import ItemStore
-from deckhand.turns import recorder
 from deckhand.turns.chat import Chats
 from deckhand.turns.decision import Decisions
+from deckhand.turns.finish import finish_turn
 from tests.api import Answer
 from tests.fakes import PATIENCE_S, Gate, asks, says
 from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, delete, read, remove, rewritten, run_out
@@ -147,17 +147,17 @@ def test_a_job_that_comes_twice_goes_on_once(api: Gated) -> None:
 def test_who_is_quicker_than_the_end_of_the_turn_that_asks_them_gets_its_continuation(
     api: Gated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, answers = recorder.finish_turn, []
+    real, answers = finish_turn, list[Future[Answer]]()
     with ThreadPoolExecutor(1) as pool:
 
-        def finish_turn(*given: Any) -> Any:
+        def finishing(*given: Any) -> Any:
             if not answers:
                 [one] = api.open()
                 answers.append(pool.submit(api.confirm, one["id"], DONE))
                 _until(lambda: not api.open())
             return real(*given)
 
-        monkeypatch.setattr(recorder, "finish_turn", finish_turn)
+        monkeypatch.setattr("deckhand.turns.recorder.finish_turn", finishing)
         api.propose(remove())
         assert answers[0].result(PATIENCE_S).body["reply"] == "Done."
     api.work("continued_turn")
@@ -168,16 +168,16 @@ def test_who_is_quicker_than_the_end_of_the_turn_that_asks_them_gets_its_continu
 def test_a_turn_that_ends_later_than_its_decider_waits_is_gone_on_from_by_a_job(
     api: Gated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, answers = recorder.finish_turn, list[Answer]()
+    real, answers = finish_turn, list[Answer]()
 
-    def finish_turn(*given: Any) -> Any:
+    def finishing(*given: Any) -> Any:
         if not answers:
             [one] = api.open()
             answers.append(api.confirm(one["id"]))
         return real(*given)
 
     monkeypatch.setattr(edge_proposals, "PATIENCE", 0)
-    monkeypatch.setattr(recorder, "finish_turn", finish_turn)
+    monkeypatch.setattr("deckhand.turns.recorder.finish_turn", finishing)
     api.propose(remove())
     assert answers[0].body["status"] == "decided"
     assert len(api.work("continued_turn", says("Gone."))) == 1

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from deckhand.domain.audit import entry
 from deckhand.domain.errors import ChatNotConfigured, NoTurnRunning, Unauthenticated, UnknownConversation
 from deckhand.domain.principal import Principal
 from deckhand.domain.times import iso
@@ -14,6 +15,7 @@ from deckhand.edge.chat_request import ChatRequest, PageContext, read_chat_reque
 from deckhand.edge.direct import DirectChat
 from deckhand.edge.request import Request
 from deckhand.edge.turn_answer import TurnAnswers, time_left
+from deckhand.storage.audit import put_entry
 from deckhand.storage.conversations import Owner
 from deckhand.storage.turns import Running
 from deckhand.turns.chat import Chats, TurnWish
@@ -93,14 +95,14 @@ class ChatRoutes:
         found = self._reach(self._operator_or_caller(request))
         turns = [
             {
-                "conversationId": entry.conversation,
+                "conversationId": running.conversation,
                 "turnId": head.turn_id,
                 "startedAt": iso(head.started_at),
                 "steps": head.steps,
                 "phase": head.phase,
                 "principal": head.principal,
             }
-            for entry, head in found
+            for running, head in found
         ]
         return json_answer(200, {"turns": turns})
 
@@ -116,10 +118,10 @@ class ChatRoutes:
         """The caller's own; an operator's stops all."""
         stopped = []
         principal = self._operator_or_caller(request)
-        for entry, head in self._reach(principal):
+        for running, head in self._reach(principal):
             with suppress(NoTurnRunning, UnknownConversation):
-                owner = Owner(principal.tenant, entry.user)
-                stopped.append(stop_turn(self._context, owner, entry.conversation, head.turn_id))
+                owner = Owner(principal.tenant, running.user)
+                stopped.append(self._stopped(principal, owner, running.conversation, head.turn_id))
         return json_answer(200, {"ok": True, "turnIds": stopped})
 
     def _reach(self, principal: Principal) -> list[tuple[Running, Head]]:
@@ -140,7 +142,24 @@ class ChatRoutes:
             (Owner(principal.tenant, e.user) for e, _ in self._reach(principal) if e.conversation == conversation),
             owner_of(principal),
         )
-        return json_answer(200, {"ok": True, "turnId": stop_turn(self._context, owner, conversation, turn_id)})
+        return json_answer(200, {"ok": True, "turnId": self._stopped(principal, owner, conversation, turn_id)})
+
+    def _stopped(self, principal: Principal, owner: Owner, conversation: str, turn_id: str | None) -> str:
+        """Stops a turn and returns its id; another person's is in the audit. Raises what `stop_turn` raises."""
+        stopped = stop_turn(self._context, owner, conversation, turn_id)
+        if owner.user != principal.user:
+            told = entry(
+                principal,
+                "api",
+                "stop_turn",
+                "succeeded",
+                id=self._context.new_id(),
+                at=iso(self._context.now()),
+                conversation=conversation,
+                turn_id=stopped,
+            )
+            self._context.store.write([put_entry(owner.tenant, told)], token=told.id)
+        return stopped
 
 
 def _wish(wanted: ChatRequest, context: Any) -> TurnWish:

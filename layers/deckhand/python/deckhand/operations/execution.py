@@ -52,8 +52,10 @@ def perform(
         result = operation.run(replace(caller, store=recording), given)
     except DeckhandError as failed:
         if not recording.recorded:
+            refused = describe(caller, operation, given, "failed", decision, code=failed.code)
             with suppress(StorageError):
-                note(caller, describe(caller, operation, given, "failed", decision, code=failed.code))
+                # Where it would have succeeded: behind the decision that it follows from.
+                note(caller, refused.model_copy(update={"at": wanted.at}))
         raise
     if not recording.recorded:
         # It had nothing to change, or changed what lies outside the store.

@@ -1,0 +1,94 @@
+"""Calls that are large, or many: they wait or are refused, and never break a turn."""
+
+from typing import Any
+
+import pytest
+
+from deckhand.agent.chat import ToolCall
+from deckhand.agent.tools import MAX_PROPOSED_BYTES
+from tests.fakes import asks, call, says
+from tests.gated import DONE, WEIGHTS, Gated, delete, remove
+
+
+def empty_texts(bytes_: int, *, id: str = "c1") -> ToolCall:
+    """A replacement whose arguments are so long: quotes only, which grow when a JSON text is put into another."""
+    return call("write_manifest_data", {"id": "weight", "data": quotes(bytes_)}, id=id)
+
+
+def quotes(bytes_: int) -> list[str]:
+    return [""] * ((bytes_ - 40) // 3)
+
+
+@pytest.mark.parametrize(
+    "large",
+    [empty_texts(180_000), empty_texts(290_000), delete("w" * 150_000), empty_texts(MAX_PROPOSED_BYTES + 200)],
+    ids=["quotes", "more quotes", "a long id", "just too long"],
+)
+def test_a_call_that_is_too_large_to_wait_is_refused_and_the_turn_goes_on(api: Gated, large: ToolCall) -> None:
+    assert api.say("Go on.", asks(large), says("That is too much.")).body["reply"] == "That is too much."
+    assert api.told()[0]["code"] == "too_large"
+    assert (api.open(), api.rows("weight")) == ([], WEIGHTS)
+
+
+def test_a_call_for_a_card_of_a_long_name_waits_with_a_short_summary(api: Gated) -> None:
+    answer = api.say("Go on.", asks(delete("w" * 50_000)))
+    assert answer.status == 200
+    assert len(answer.body["proposals"][0]["summary"]) < 200
+
+
+def test_of_ninety_nine_calls_some_wait_and_the_others_are_not_run(api: Gated) -> None:
+    answer = api.say("Go on.", asks(*[remove(id=f"c{n}") for n in range(99)]))
+    assert answer.status == 200
+    waiting = [one["id"] for one in answer.body["proposals"]]
+    assert len(waiting) == 10
+    assert api.rows("weight") == WEIGHTS
+    api.gateway.script(DONE)
+    assert api.decide(*({"id": id, "decision": "reject"} for id in waiting)).body["reply"] == "Done."
+    assert [one.get("code", one.get("status")) for one in api.told()] == ["rejected"] * 10 + ["not_run"] * 89
+
+
+def test_as_many_calls_as_may_wait_may_each_be_as_large_as_they_may(api: Gated) -> None:
+    answer = api.say("Go on.", asks(*[empty_texts(MAX_PROPOSED_BYTES, id=f"c{n}") for n in range(10)]))
+    assert answer.status == 200
+    waiting = [one["id"] for one in answer.body["proposals"]]
+    assert len(waiting) == len(api.open()) == 10
+    api.gateway.script(DONE)
+    assert api.decide(*({"id": id, "decision": "reject"} for id in waiting)).body["reply"] == "Done."
+
+
+def test_a_large_call_streams(api: Gated) -> None:
+    frames = api.say("Go on.", asks(empty_texts(MAX_PROPOSED_BYTES)), stream=True).frames
+    [shown] = [frame.data for frame in frames if frame.name == "proposal"]
+    assert len(shown["arguments"]["data"]) == len(quotes(MAX_PROPOSED_BYTES))
+    assert frames[-1].data["status"] == "awaiting_confirmation"
+
+
+def test_other_arguments_that_are_too_large_are_refused_before_anything_is_done(api: Gated) -> None:
+    [proposal] = api.propose(call("write_manifest_data", {"id": "weight", "data": ["x"]}))
+    for size in (MAX_PROPOSED_BYTES, 300_000, 408_200):
+        assert api.confirm(proposal, arguments={"id": "weight", "data": ["x" * size]}).refusal == (
+            413,
+            "body_too_large",
+        )
+    assert api.rows("weight") == WEIGHTS
+    assert [one["state"] for one in api.open()] == ["proposed"]
+
+
+def test_other_arguments_may_be_as_large_as_the_ones_that_they_replace(api: Gated) -> None:
+    [proposal] = api.propose(empty_texts(MAX_PROPOSED_BYTES))
+    other = quotes(MAX_PROPOSED_BYTES)
+    other[0] = "x"
+    answer = api.confirm(proposal, DONE, arguments={"id": "weight", "data": other[:-1]})
+    assert answer.status == 200, answer.content
+    assert api.rows("weight") == other[:-1]
+    assert api.told()[0].get("truncated") or api.told()[0]["result"]["ok"]
+
+
+def test_a_large_row_of_other_arguments_is_written_or_refused_and_never_lost_sight_of(api: Gated) -> None:
+    api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-16", "tags": ["a", "b"]}})
+    changes: dict[str, Any] = {"tags": ["a"]}
+    [proposal] = api.propose(call("update_row", {"id": "weight", "path": "[index=2]", "changes": changes}))
+    edited = {"id": "weight", "path": "[index=2]", "changes": {**changes, "note": "x" * 59_000}}
+    assert api.confirm(proposal, DONE, arguments=edited).status == 200
+    assert len((api.rows("weight") or [])[2]["note"]) == 59_000
+    assert api.open() == []
