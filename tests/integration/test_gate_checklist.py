@@ -12,6 +12,7 @@ from deckhand.domain.errors import NotAllowed
 from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.execution import perform
 from deckhand.operations.registry import Operation
+from deckhand.settings import read_settings
 from deckhand.storage.conversations import Conversations, Owner
 from deckhand.storage.port import Delete, ItemStore, Key
 from tests.api import ANN, Answer, Api
@@ -192,8 +193,10 @@ def test_004_16_another_tenant_shares_nothing(api: Gated) -> None:
     assert "(none yet)" in api.gateway.requests[0].messages[0]["content"][1]["text"]
 
 
-def test_004_18_without_a_gateway_every_way_into_a_turn_says_so(api: Gated, store: ItemStore) -> None:
-    """Instead of an executor that is injected: what a turn needs is wired at the start, all but the gateway."""
+def test_004_18_37_without_a_gateway_every_way_into_a_turn_says_so(api: Gated, store: ItemStore) -> None:
+    """Instead of an executor that is injected: what a turn needs is wired at the start, all but the gateway. The
+    deployment itself starts and serves the rest.
+    """
     [proposal] = api.propose(delete())
     bare = Api(store, configured=False)
     body = {"conversationId": api.talk, "messages": [{"role": "user", "content": "Hello."}]}
@@ -317,6 +320,21 @@ def test_004_29_every_call_can_be_read_back_with_what_became_of_it(api: Gated, s
     ]
 
 
+def test_004_30_a_window_that_is_full_drops_the_oldest_messages_and_parts_no_call_from_its_result(
+    store: ItemStore,
+) -> None:
+    """Ours is 24,000 characters of messages as shipped, sixty here, and the last three turns that called a tool."""
+    with gated(store, CHAT_WINDOW_CHARS="60") as api:
+        [proposal] = api.propose(read(), remove())
+        api.confirm(proposal, says("It is gone."))
+        for n in range(4):
+            api.say(f"Message {n}, of some length.", says(f"Answer {n}, of some length."))
+        sent = api.gateway.messages()
+        check_request(sent)
+        plain = [message["content"] for message in sent if "tool_calls" not in message and message["role"] != "tool"]
+        assert plain == ["Answer 2, of some length.", "Message 3, of some length."]
+
+
 def test_004_31_arguments_that_are_no_json_are_refused_by_validation_and_sent_back_as_an_empty_object(
     api: Gated,
 ) -> None:
@@ -374,7 +392,54 @@ def test_004_35_a_prefix_that_is_too_short_for_a_cache_is_no_error(store: ItemSt
         assert api.confirm(proposal, DONE).status == 200
 
 
+# -- the model's endpoint
+
+
+def test_004_38_endpoint_model_and_key_are_settings_and_the_key_is_never_shown() -> None:
+    """Any server of the one protocol, instead of a provider's name; the answer's length is the server's own."""
+    given = {"CHAT_ENDPOINT_URL": "http://models.invalid/v1", "CHAT_MODEL": "small-1", "CHAT_API_KEY": "s3cret"}
+    settings = read_settings({**given, "AGENT_API_TOKEN": "agent", "DECKHAND_SQLITE": "unused"})
+    assert settings.chat_endpoint_url == given["CHAT_ENDPOINT_URL"]
+    assert settings.chat_model == "small-1"
+    assert settings.chat_api_key is not None
+    assert settings.chat_api_key.get_secret_value() == "s3cret"
+    assert "s3cret" not in repr(settings)
+
+
 # -- the API
+
+
+def test_004_39_conversations_are_made_listed_renamed_read_and_deleted(api: Gated) -> None:
+    """At most a hundred a person, so the list needs no pages; what is deleted is gone, with what waited in it."""
+    [proposal] = api.propose(delete())
+    other = api.conversation(title="Other")
+    listed = [one["id"] for one in api("GET", "/api/conversations").body["conversations"]]
+    assert listed == [other, api.talk], "newest activity first"
+    api.reject(proposal, DONE)
+    listed = [one["id"] for one in api("GET", "/api/conversations").body["conversations"]]
+    assert listed == [api.talk, other], "a decision is activity"
+    assert api("PATCH", f"/api/conversations/{other}", {"title": "Mine"}).status == 200
+    assert api("GET", f"/api/conversations/{other}").body["conversation"]["title"] == "Mine"
+    assert api("DELETE", f"/api/conversations/{other}").status == 200
+    assert api("GET", f"/api/conversations/{other}").status == 404
+
+
+def test_004_40_a_send_without_an_id_is_over_the_clients_own_transcript(api: Gated) -> None:
+    """It makes no conversation; one is made by its own route."""
+    before = api("GET", "/api/conversations").body
+    api.gateway.script(DONE)
+    answer = api("POST", "/api/chat", {"messages": [{"role": "user", "content": "Hello."}]})
+    assert (answer.status, answer.body["reply"]) == (200, "Done.")
+    assert "conversationId" not in answer.body
+    assert api("GET", "/api/conversations").body == before
+    assert api.say("Hello.", DONE).body["conversationId"] == api.talk
+
+
+def test_004_47_the_assistants_name_is_a_setting_that_the_prompt_and_the_app_have(store: ItemStore) -> None:
+    with gated(store, CHAT_AGENT_NAME="Zenobia") as api:
+        api.say("Hello.", DONE)
+        assert "Zenobia" in api.gateway.requests[0].messages[0]["content"][0]["text"]
+        assert api("GET", "/api/chat/status").body["agent"]["name"] == "Zenobia"
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])

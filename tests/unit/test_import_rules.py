@@ -23,6 +23,15 @@ def imported(module: Path) -> set[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("sdk", "home"),
+    [("openai", "gateway.py"), ("cedarpy", "cedar.py"), ("webauthn", "passkeys.py"), ("pywebpush", "sender.py")],
+)
+def test_004_36_one_file_imports_an_sdk(sdk: str, home: str) -> None:
+    users = {path.name for path in PACKAGE.rglob("*.py") if any(f"{n}.".startswith(f"{sdk}.") for n in imported(path))}
+    assert users == {home}
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)
 def test_004_17_the_agent_knows_the_contract_of_operations_and_none_of_them(module: Path) -> None:
     names = imported(module)
