@@ -9,6 +9,7 @@ import pytest
 
 from deckhand.domain.conversation import Exchange
 from deckhand.domain.errors import NotAllowed
+from deckhand.domain.times import iso
 from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.execution import perform
 from deckhand.operations.registry import Operation
@@ -17,6 +18,7 @@ from deckhand.storage.conversations import Conversations, Owner
 from deckhand.storage.port import Delete, ItemStore, Key
 from tests.api import ANN, Answer, Api
 from tests.fakes import Gate, asks, call, marks, says
+from tests.faults import World
 from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, append, delete, gated, read, remove, rewritten
 from tests.invariants import check_request
 from tests.policies import engine
@@ -599,10 +601,20 @@ def test_001_72_a_message_that_was_sent_before_the_call_was_shown_agrees_to_noth
     assert api.rows("weight") is None
 
 
-def test_001_72_a_message_that_interrupts_the_turn_agrees_to_nothing_that_it_had_not_shown(
-    api: Gated, store: ItemStore
-) -> None:
-    """It was sent while the turn still ran; what the turn proposed on its last step came after."""
+async def test_001_72_a_message_is_as_old_as_its_request_however_long_the_turn_took_to_start(world: World) -> None:
+    """So that one which interrupts a turn agrees to nothing that the turn proposed on its last step."""
+    process, sent = world.process(says("Hello.")), world.clock.time
+
+    def later() -> None:
+        world.clock.time += 5
+
+    process.store.arm("find", hook=later)
+    running = await process.ask("Yes.")
+    [message, _] = process.context.conversations.messages(world.owner, running.turn.header.header)
+    assert message.created_at == iso(sent)
+
+
+def test_001_72_a_message_that_is_older_than_the_proposal_agrees_to_nothing(api: Gated, store: ItemStore) -> None:
     [proposal] = api.propose(delete())
     rewritten(store, proposal, created_at=time.time() + 60)
     api.say("Yes.", asks(delete(confirmationId=proposal)), DONE)

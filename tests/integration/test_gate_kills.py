@@ -28,7 +28,7 @@ WHOLE, SHORTER = [ROWS, ROWS], [ROWS[1:], ROWS[1:]]
 ASKED, NEXT = "Clean up, please.", "And now?"
 GONE, STILL_HERE = says("They are gone."), says("Still here.")
 REPLIES = ["They are gone.", "Still here."]
-KINDS: list[Kind] = ["fail", "late", "kill before", "kill after"]
+KINDS: list[Kind] = ["late", "kill before", "kill after"]
 
 
 class Story:

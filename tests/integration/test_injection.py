@@ -175,7 +175,13 @@ def named(given: Any) -> str:
     return given if isinstance(given, str) else ""
 
 
-@pytest.mark.parametrize(("tool", "arguments", "code"), CHANGES, ids=named)
+def tried(attempts: Sequence[tuple[str, dict[str, Any], Any]]) -> list[tuple[Any, ...]]:
+    """Each by every person; what is no tool for anybody by one."""
+    everybody = [(person, *attempt) for person in PERSON.values() for attempt in attempts]
+    return [one for one in everybody if one[0] == "eve" or "unknown_tool" not in one[3]]
+
+
+@pytest.mark.parametrize(("victim", "tool", "arguments", "code"), tried(CHANGES), indirect=["victim"], ids=named)
 def test_a_hostile_change_does_not_get_through_and_is_in_the_audit(
     victim: Victim, tool: str, arguments: dict[str, Any], code: str
 ) -> None:
@@ -188,7 +194,7 @@ def test_a_hostile_change_does_not_get_through_and_is_in_the_audit(
     assert victim.api.rows("weight") == WEIGHTS
 
 
-@pytest.mark.parametrize(("tool", "arguments", "codes"), READS, ids=named)
+@pytest.mark.parametrize(("victim", "tool", "arguments", "codes"), tried(READS), indirect=["victim"], ids=named)
 def test_a_hostile_read_is_told_nothing(
     victim: Victim, tool: str, arguments: dict[str, Any], codes: Sequence[str]
 ) -> None:
