@@ -1,5 +1,6 @@
 """The card routes over events of API Gateway, status by status."""
 
+import itertools
 import json
 import re
 import threading
@@ -903,7 +904,7 @@ def test_a_reader_never_sees_a_mix_while_everything_is_replaced(tmp_path: Path) 
     with ThreadPoolExecutor(2) as threads:
         readers = [threads.submit(read) for _ in range(2)]
         try:
-            for n in range(1, 25):
+            for n in itertools.takewhile(lambda n: n < 25 or len(seen) < 3, itertools.count(1)):
                 assert deck("POST", f"{MANIFESTS}/weight/data", {"data": [n] * (30 + n % 3)}).status == 200
                 deck.work_off()
         finally:
@@ -986,6 +987,8 @@ def test_appending_costs_the_same_at_20000_rows_as_at_none(tmp_path: Path, store
     deck.create("large", data=[row] * 20_000)
     costs = []
     for card in ("small", "large"):
+        # The first one may read the policy.
+        deck.append(card, row)
         counting.reset()
         deck.append(card, row)
         costs.append(counting.cost())
