@@ -3,17 +3,19 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from deckhand.agent.tools import OperationTools
 from deckhand.operations import card_data
+from deckhand.operations.registry import REGISTRY
 from deckhand.storage.conversations import Owner
 from deckhand.storage.port import ItemStore
 from deckhand.storage.proposals import Proposals
 from tests.fakes import asks, call, says
-from tests.gated import DONE, WEIGHTS, Gated, Make, append, delete, remove, run_out
+from tests.gated import DONE, WEIGHTS, Gated, Make, append, delete, remove, rewritten, run_out
 
 NEW = {"date": "2026-04-20", "kg": 1}
 OWNER = Owner("main", "ann")
@@ -259,3 +261,50 @@ def test_a_yes_is_not_spent_behind_a_call_that_waits(make: Make) -> None:
     api.say("Yes.", asks(remove("sleep"), remove(id="c2", confirmationId=proposal)))
     assert api.rows("weight") == WEIGHTS
     assert proposal in [one["id"] for one in api.open()]
+
+
+# -- what became of the call itself
+
+
+def instead_of(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Callable[[], Any]], Any]) -> None:
+    """`act` gets the operation, to be run when it likes."""
+    known = REGISTRY.find(name)
+    assert known is not None
+    run = known.run
+    changed = replace(known, run=lambda caller, given: act(lambda: run(caller, given)))
+    monkeypatch.setitem(REGISTRY._operations, name, changed)
+
+
+def and_then_raise(run: Callable[[], Any]) -> None:
+    run()
+    raise RuntimeError("behind its effect")
+
+
+def test_what_fails_behind_its_effect_is_told_as_done(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    instead_of(monkeypatch, "remove_row", and_then_raise)
+    [proposal] = api.propose(remove())
+    api.confirm(proposal, DONE)
+    assert api.told()[0]["status"] == "done"
+    assert api.rows("weight") == WEIGHTS[1:]
+    assert api.audit()[-1]["outcome"] == "succeeded"
+
+
+def test_who_was_given_up_tells_what_their_successor_did(
+    api: Gated, store: ItemStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled = list[str]()
+
+    def stall(run: Callable[[], Any]) -> Any:
+        if not stalled:
+            stalled.append("once")
+            rewritten(store, proposal, lease_until=0.0)
+            assert api.confirm(proposal, says("Gone.")).body["reply"] == "Gone."
+        return run()
+
+    [proposal] = api.propose(delete())
+    instead_of(monkeypatch, "delete_manifest", stall)
+    answer = api.confirm(proposal)
+    assert (answer.status, answer.body["outcome"]) == (200, "succeeded")
+    effects = [e["outcome"] for e in api.audit() if e["operation"] == "delete_manifest"]
+    assert effects.count("succeeded") == 1
+    assert api.texts(api.talk) == ["Please.", "Gone."]

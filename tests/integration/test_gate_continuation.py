@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,14 +11,14 @@ import pytest
 from deckhand.domain.errors import AllowanceUsedUp, DeckhandError, StorageUnavailable
 from deckhand.edge import proposals as edge_proposals
 from deckhand.edge.proposals import ProposalRoutes
-from deckhand.operations.registry import REGISTRY
 from deckhand.storage.port import ItemStore
 from deckhand.turns.chat import Chats
 from deckhand.turns.decision import Decisions
-from deckhand.turns.finish import finish_turn
+from deckhand.turns.finish import LeaseLost, finish_turn
+from deckhand.turns.sweep import sweep
 from tests.api import Answer
 from tests.fakes import PATIENCE_S, Gate, asks, says
-from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, delete, read, remove, rewritten, run_out
+from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, read, remove, run_out
 
 KEY = {"Idempotency-Key": "k"}
 
@@ -184,6 +183,23 @@ def test_a_turn_that_ends_later_than_its_decider_waits_is_gone_on_from_by_a_job(
     assert api.texts(api.talk) == ["Please.", "Gone."]
 
 
+def test_what_was_decided_before_the_process_that_asked_is_found_dead_is_gone_on_from(
+    api: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: Any) -> None:
+        raise LeaseLost()
+
+    monkeypatch.setattr(edge_proposals, "PATIENCE", 0)
+    with monkeypatch.context() as dying:
+        dying.setattr("deckhand.turns.recorder.finish_turn", die)
+        api.say("Please.", asks(remove()))
+    [one] = api.open()
+    assert api.confirm(one["id"]).body["outcome"] == "succeeded"
+    assert sweep(api.parts.turns, all_dead=True).closed == 1
+    assert len(api.work("continued_turn", says("Gone."))) == 1
+    assert api.texts(api.talk) == ["Please.", "Gone."]
+
+
 def _until(state: Callable[[], bool]) -> None:
     ends = time.monotonic() + PATIENCE_S
     while not state():
@@ -291,50 +307,3 @@ def test_a_turn_that_was_spoken_goes_on_in_voice(api: Gated) -> None:
     [proposal] = api.propose(remove(), voiceMode=True)
     body = api.confirm(proposal, says('{"speak": "It is gone.", "display": "Gone."}')).body
     assert (body["reply"], body["speak"]) == ("Gone.", "It is gone.")
-
-
-# -- what became of the call itself
-
-
-def instead_of(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Callable[[], Any]], Any]) -> None:
-    """`act` gets the operation, to be run when it likes."""
-    known = REGISTRY.find(name)
-    assert known is not None
-    run = known.run
-    changed = replace(known, run=lambda caller, given: act(lambda: run(caller, given)))
-    monkeypatch.setitem(REGISTRY._operations, name, changed)
-
-
-def and_then_raise(run: Callable[[], Any]) -> None:
-    run()
-    raise RuntimeError("behind its effect")
-
-
-def test_what_fails_behind_its_effect_is_told_as_done(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
-    instead_of(monkeypatch, "remove_row", and_then_raise)
-    [proposal] = api.propose(remove())
-    api.confirm(proposal, DONE)
-    assert api.told()[0]["status"] == "done"
-    assert api.rows("weight") == WEIGHTS[1:]
-    assert api.audit()[-1]["outcome"] == "succeeded"
-
-
-def test_who_was_given_up_tells_what_their_successor_did(
-    api: Gated, store: ItemStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stalled = list[str]()
-
-    def stall(run: Callable[[], Any]) -> Any:
-        if not stalled:
-            stalled.append("once")
-            rewritten(store, proposal, lease_until=0.0)
-            assert api.confirm(proposal, says("Gone.")).body["reply"] == "Gone."
-        return run()
-
-    [proposal] = api.propose(delete())
-    instead_of(monkeypatch, "delete_manifest", stall)
-    answer = api.confirm(proposal)
-    assert (answer.status, answer.body["outcome"]) == (200, "succeeded")
-    effects = [e["outcome"] for e in api.audit() if e["operation"] == "delete_manifest"]
-    assert effects.count("succeeded") == 1
-    assert api.texts(api.talk) == ["Please.", "Gone."]

@@ -1,14 +1,18 @@
-"""Once a minute: turns whose process is gone are closed, and queues that nobody woke are woken."""
+"""Once a minute: turns whose process is gone are closed, queues that nobody woke are woken, and what was decided while
+such a turn still held its conversation is gone on from.
+"""
 
 import logging
 from dataclasses import dataclass
 
 from deckhand.domain.errors import StorageError, UnknownConversation
+from deckhand.domain.job import Job
 from deckhand.domain.turn import Head
 from deckhand.storage.conversations import Owner
 from deckhand.storage.deletion import finish_deletion
 from deckhand.storage.turns import Running
 from deckhand.turns.context import TurnContext
+from deckhand.turns.continuation import decided_turns
 from deckhand.turns.lost import close_lost
 from deckhand.turns.queued import wake_waiting
 
@@ -42,6 +46,8 @@ def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: 
             return Swept(0, 0)
         close_lost(context, owner, entry.conversation, stored)
         closed = 1
+        if (decided := next(decided_turns(context, owner, entry.conversation), None)) is not None:
+            context.jobs.send(Job(kind="continued_turn", actor=decided.actor, conversation=entry.conversation))
     return Swept(closed, int(_wake(context, owner, entry)))
 
 
