@@ -57,6 +57,10 @@ def next_step(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str
     return step
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _title(scene: Scene) -> str | None:
     """For a request that wants a title: the person's first words."""
     if scene.tools or not scene.system.startswith("Write a title"):
@@ -91,7 +95,7 @@ def _tell_weight(scene: Scene) -> str | ToolUse:
         return "There is no weight card yet. Say “log 85.5 kg” and I will make one."
     if read.error is not None:
         return f"I could not read the weight card: {read.error}"
-    values = [row for row in rows_of(read.result) if isinstance(row, dict) and "kg" in row]
+    values = [row for row in rows_of(read.result) if isinstance(row, dict) and _is_number(row.get("kg"))]
     if not values:
         return "The weight card holds no values yet. Say “log 85.5 kg” to add one."
     shown = values[-SHOWN_VALUES:]

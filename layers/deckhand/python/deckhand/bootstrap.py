@@ -195,7 +195,8 @@ class Parts:
         return Metering(
             self.turns,
             allowance_of=self.allowance,
-            zone_of=self.zone,
+            # Not the person's own, which they may move: a day is a day.
+            zone_of=lambda _: settings.zone,
             prices=settings.chat_prices,
             model=settings.chat_model,
         )

@@ -117,7 +117,14 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
             "list_proposals",
             "List what waits for a yes",
             {"200": object_answer("`{proposals: [...]}`.")},
-            parameters=[{"name": "conversationId", "in": "query", "schema": {"type": "string"}}],
+            parameters=[
+                {
+                    "name": "conversationId",
+                    "in": "query",
+                    "schema": {"type": "string"},
+                    "description": "Left out: those of turns that belong to no conversation.",
+                }
+            ],
         )
     },
     "/api/chat/proposals/decisions": {

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from deckhand.domain.errors import ConditionFailed, InvalidRequest
 from deckhand.domain.times import iso
@@ -19,7 +19,7 @@ ATTEMPTS = 20
 class Switch(Arguments):
     scope: Literal["all", "user", "token"] = Field(description="Whom it concerns.")
     id: str = Field(default="", max_length=200, description="The user's or the token's id; empty for all.")
-    enabled: bool
+    enabled: StrictBool
 
 
 class Nothing(Arguments):
