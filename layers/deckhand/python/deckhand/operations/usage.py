@@ -15,7 +15,8 @@ DAYS = 31
 def read_usage(caller: Caller, _: Nothing) -> dict[str, Any]:
     """`{days: [{day, inputTokens, outputTokens, cachedTokens, cacheWriteTokens, costUsd?, estimated?}], left: {tokens?,
     costUsd?}, resetsAt}`: the caller's last 31 days in the deployment's zone, newest first, those without use left out.
-    Cached and written tokens are part of the input. No `costUsd` where a price is unknown, nothing in `left` without a limit.
+    Cached and written tokens are part of the input. No `costUsd` where a price is unknown, nothing in `left` without a
+    limit.
     """
     now = caller.now()
     today = day_of(now, caller.default_zone)
