@@ -1,11 +1,17 @@
 """Fixtures that every kind of test may use."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.scripted_gateway import ScriptedGateway
 from tests.stores import DynamoTables, dynamo_client, make_tables, running_ministack
+
+
+def pytest_configure() -> None:
+    """Where the tests run in the background Ctrl-C is ignored, and programs that they start would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deckhand.domain.access_token import fingerprint
 from deckhand.domain.account import Account, Credential, OpenSession
-from deckhand.domain.errors import DeckhandError
+from deckhand.domain.errors import DeckhandError, SignInFailed
 from deckhand.domain.recovery import Code, StoredCode
 from deckhand.storage.accounts import Accounts, Edit, credential_key, put_code, recovery_key, session_key
 from deckhand.storage.port import Key
@@ -62,9 +63,9 @@ class World:
     def _opened(self, account: Account, credential: str) -> Edit:
         account.credential(credential)
         secret = new_token()
-        self.secrets.append((account.id, secret))
         session = OpenSession(hash=fingerprint(secret), credential=credential, created_at=self.clock.time)
         edited = account.opening(session)
+        self.secrets.append((account.id, secret))
         return Edit(edited, [self.sessions.opening("main", edited, session)])
 
     def _with_codes(self, account: Account) -> Edit:
@@ -108,3 +109,9 @@ def test_the_store_always_agrees_with_the_accounts(steps: Sequence[tuple[str, st
         for step in steps:
             world.take(*step)
             world.check()
+
+
+def test_who_is_disabled_opens_no_session() -> None:
+    account = Account(id="ann", name="ann", role="editor", created_at=0, disabled=True).adding(fresh("phone"))
+    with pytest.raises(SignInFailed):
+        account.opening(OpenSession(hash="h", credential="phone", created_at=1))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from deckhand.domain.errors import DuplicateId, TooManyCredentials, UnknownCredential
+from deckhand.domain.errors import DuplicateId, SignInFailed, TooManyCredentials, UnknownCredential
 from deckhand.domain.model import Model
 from deckhand.domain.times import iso
 
@@ -88,6 +88,9 @@ class Account(Model):
         )
 
     def opening(self, session: OpenSession) -> "Account":
+        """Raises `SignInFailed` for who is disabled."""
+        if self.disabled:
+            raise SignInFailed()
         live = [one for one in self.sessions if one.created_at + SESSION_LIFE_S > session.created_at]
         return self.model_copy(update={"sessions": (*live, session)[-MAX_SESSIONS:]})
 
