@@ -1,11 +1,10 @@
-"""What asking costs: a decision of the policy, a request's look at who is calling, and a write that waits for a yes."""
+"""What asking costs: a request's look at who is calling, and a write that waits for a yes."""
 
 import asyncio
 import statistics
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from deckhand.agent.chat import Answer, StepRequest, TextDelta, ToolCall
@@ -18,7 +17,6 @@ from deckhand.domain.proposal import Proposal
 from deckhand.edge.auth import Authenticator
 from deckhand.edge.request import Request
 from deckhand.operations.execution import perform
-from deckhand.operations.permission import permission
 from deckhand.operations.registry import REGISTRY
 from deckhand.settings import read_settings
 from deckhand.storage.proposals import StoredProposal
@@ -31,7 +29,7 @@ from infra.local.bench.processes import CannotMeasureError
 from infra.local.bench.storage_cost import CountingStore, conversation_of
 
 OWNER = Principal(kind="user", id="owner", user="owner", role="owner")
-DECISIONS, REQUESTS, ROUNDS = 2_000, 500, 5
+REQUESTS, ROUNDS = 500, 5
 CALLS = {"free": "append_row", "gated": "remove_row"}
 ARGUMENTS = {"free": {"id": "weight", "value": 4}, "gated": {"id": "weight", "path": "[index=0]"}}
 
@@ -55,7 +53,6 @@ def gate_measures(folder: Path) -> Iterator[Measure]:
         counting = CountingStore(store)
         parts = _parts(folder, counting)
         _card(parts)
-        yield measure("a decision of the policy", "ms", _decisions(parts), at_most(1.0, "p99"))
         yield measure("who is calling: a stored token", "ms", list(_lookups(parts)), at_most(3.0))
         nearly = "a refused token that is right but for its end, to one that is wrong from its start"
         yield measure(nearly, "×", list(_nearly(parts)), at_least(0.8), at_most(1.25))
@@ -80,22 +77,6 @@ def _card(parts: Parts) -> None:
     if operation is None:
         raise CannotMeasureError("There is no operation that makes a card.")
     perform(parts.caller(OWNER, "api"), operation, operation.input.model_validate({"manifest": manifest}))
-
-
-def _decisions(parts: Parts) -> list[float]:
-    """One question after the other, with the document in the process, as for each call of a turn."""
-    operation = REGISTRY.find("append_row")
-    if operation is None:
-        raise CannotMeasureError("There is no operation to ask for.")
-    given = operation.input.model_validate(ARGUMENTS["free"])
-    caller = parts.caller(replace(OWNER, role="editor"), "chat")
-    permission(caller, operation, given)
-    samples = []
-    for _ in range(DECISIONS):
-        began = time.perf_counter()
-        permission(caller, operation, given)
-        samples.append((time.perf_counter() - began) * 1000)
-    return samples
 
 
 def _lookups(parts: Parts) -> Iterator[float]:
