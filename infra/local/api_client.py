@@ -45,15 +45,8 @@ class Api:
 
     def __init__(self, url: str, token: str) -> None:
         """Raises ApiError for an address or a token that cannot be one."""
-        if not (token.isascii() and token.isprintable() and token):
-            raise ApiError("The token holds characters that no token has.", "bad_token")
         self.url = url
-        self._http = httpx2.Client(
-            base_url=url,
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=httpx2.Timeout(30.0, read=SILENCE_SECONDS),
-            trust_env=host_of(url) not in LOOPBACK,  # a proxy is never between us and ourselves
-        )
+        self._http = http_client(url, "Authorization", "Bearer ", token, patience=SILENCE_SECONDS)
 
     def close(self) -> None:
         self._http.close()
@@ -201,6 +194,20 @@ def conversation_of(proposal: str) -> str:
     """A proposal's id begins with the conversation that it belongs to; empty where it belongs to none."""
     place = proposal.rpartition(".")[0]
     return "" if place == "none" else place
+
+
+def http_client(url: str, header: str, scheme: str, token: str, *, patience: float) -> httpx2.Client:
+    """A client that shows the token in each request. `patience` in seconds, for an answer. Raises ApiError for an
+    address or a token that cannot be one.
+    """
+    if not (token.isascii() and token.isprintable() and token):
+        raise ApiError("The token holds characters that no token has.", "bad_token")
+    return httpx2.Client(
+        base_url=url,
+        headers={header: f"{scheme}{token}"},
+        timeout=httpx2.Timeout(30.0, read=patience),
+        trust_env=host_of(url) not in LOOPBACK,  # a proxy is never between us and ourselves
+    )
 
 
 def host_of(url: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 
 from deckhand.agent.wake import Wakeable, WakeFailed, WakeMode, standing
-from infra.local.api_client import LOOPBACK, ApiError, ConnectionLostError, host_of, refusal
+from infra.local.api_client import ApiError, ConnectionLostError, http_client, refusal
 from infra.local.foreground import Foreground
 
 ANSWER_SECONDS = 900.0
@@ -41,15 +41,8 @@ class DirectClient:
 
     def __init__(self, url: str, token: str) -> None:
         """Raises ApiError for an address or a token that cannot be one."""
-        if not (token.isascii() and token.isprintable() and token):
-            raise ApiError("The token holds characters that no token has.", "bad_token")
         self.url = url
-        self._http = httpx2.Client(
-            base_url=url,
-            headers={"X-Chat-Token": token},
-            timeout=httpx2.Timeout(30.0, read=ANSWER_SECONDS),
-            trust_env=host_of(url) not in LOOPBACK,
-        )
+        self._http = http_client(url, "X-Chat-Token", "", token, patience=ANSWER_SECONDS)
 
     def close(self) -> None:
         self._http.close()

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
@@ -204,10 +203,6 @@ class Parts:
     def allowance(self, principal: Principal) -> Allowance:
         """What a principal may use a day: the same for everybody."""
         return self.settings.allowance
-
-    def zone(self, principal: Principal) -> ZoneInfo:
-        """Where a principal's days begin. Costs a read."""
-        return self.caller(principal, "api").zone
 
     def caller(self, principal: Principal, channel: Channel) -> Caller:
         return Caller(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,6 +23,7 @@ from deckhand.operations.permission import card_of, may_need_confirmation, offer
 from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.operations.schema import http_only, tool_schema
 
+Told = TypeVar("Told")
 MAX_RESULT_CHARS = 48_000
 MAX_PROPOSED_BYTES = 60_000
 """A proposal with its arguments, others in their place, and a result is one item."""
@@ -83,15 +84,15 @@ class OperationTools:
             # Nobody knows what it would do, so it counts as a change.
             return ToolNote(mutates=True)
         with suppress(InvalidJson):
-            return ToolNote(operation.mutates, _card(operation, _arguments(operation, call)), operation.label)
+            return ToolNote(operation.mutates, card_of(operation, _arguments(operation, call)), operation.label)
         return ToolNote(operation.mutates, None, operation.label)
 
     async def hold(self, call: ToolCall, *, behind: bool) -> ToolResult | None:
         # Ids are the gateway's, and may come again in another step.
         self._agreed.discard(call.id)
         self._spending.pop(call.id, None)
-        wanted = self._wanted(call)
-        if isinstance(wanted, ToolResult):
+        wanted = self._wanted(call) if call.name in self._operations else None
+        if not isinstance(wanted, _Wanted):
             # Running it tells what is wrong with it.
             return None
         return await asyncio.to_thread(lambda: told(call.name, lambda: self._held(call, wanted, behind=behind)))
@@ -138,7 +139,7 @@ class OperationTools:
     def _run(self, call: ToolCall, wanted: _Wanted) -> ToolResult:
         operation, gate = wanted.operation, self._gate
         if gate is not None and (id := self._spending.pop(call.id, None)) is not None:
-            return known(told(operation.name, lambda: self._spent(gate, id, call, wanted)))
+            return told(operation.name, lambda: self._spent(gate, id, call, wanted))
         caller = replace(self._calling(call), confirmed=call.id in self._agreed)
         self._agreed.discard(call.id)
 
@@ -172,14 +173,11 @@ class OperationTools:
                 raise NotAllowed()
             return failure("unknown_tool", self._unknown(call.name))
 
-        refused = told(call.name, refuse)
-        assert refused is not None  # noqa: S101 - narrows the type
-        return refused
+        return told(call.name, refuse)
 
     def _wanted(self, call: ToolCall) -> _Wanted | ToolResult:
-        operation = self._operations.get(call.name)
-        if operation is None:
-            return failure("unknown_tool", self._unknown(call.name))
+        """Of a tool that is offered."""
+        operation = self._operations[call.name]
         try:
             arguments = _arguments(operation, call)
             confirmation = None
@@ -206,15 +204,10 @@ def carried_out(operation: Operation, act: Callable[[], Any], given: BaseModel) 
         changes = ({"id": card, "change": operation.change},) if card and operation.change else ()
         return ToolResult(bounded(dumps(result)), changes=changes)
 
-    return known(told(operation.name, run))
+    return told(operation.name, run)
 
 
-def known(result: ToolResult | None) -> ToolResult:
-    assert result is not None  # noqa: S101 - narrows the type
-    return result
-
-
-def told(tool: str, act: Callable[[], ToolResult | None]) -> ToolResult | None:
+def told(tool: str, act: Callable[[], Told]) -> Told | ToolResult:
     """What `act` gives; a failure as a result. A fault of one tool is told to the model and ends no turn."""
     try:
         return act()
@@ -288,15 +281,6 @@ def _arguments(operation: Operation, call: ToolCall) -> dict[str, Any]:
     if clash := sorted(set(value) & http_only(operation.input)):
         raise InvalidJson(f"There is no argument {clash[0]}.")
     return rescued(operation, value)
-
-
-def _card(operation: Operation, arguments: Mapping[str, Any]) -> str | None:
-    if operation.card is None:
-        return None
-    value: Any = arguments
-    for name in operation.card.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, str) and value else None
 
 
 def faults(invalid: ValidationError) -> str:

@@ -90,6 +90,11 @@ def valid_id(card: str) -> bool:
     return len(card) <= MAX_ID and ID_PATTERN.fullmatch(card) is not None and card not in RESERVED_IDS
 
 
+def id_only(text: str | None) -> str | None:
+    """For records that name a card: what is no id of one is somebody's text, and stays out."""
+    return text if text is not None and valid_id(text) else None
+
+
 def check_fields(manifest: Mapping[str, Any], faults: Faults) -> None:
     """The constrained fields of `meta`, and schedules in the data."""
     meta = manifest["meta"]

@@ -26,7 +26,6 @@ from deckhand.edge.live import EventLoopThread
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Owner
 from deckhand.storage.queue import MAX_TRIES
-from deckhand.storage.switches import Switches
 from deckhand.turns.chat import Chats
 from deckhand.turns.context import TurnContext
 from deckhand.turns.metering import Metering
@@ -127,7 +126,7 @@ class JobWorker:
         """A title counts like any call; without anything left for it the next turn asks again."""
         meter = self._metering.meter(job.actor.principal())
         try:
-            metered = MeteredGateway(SwitchedGateway(gateway, lambda: _check_switch(self._context, job)), meter)
+            metered = MeteredGateway(SwitchedGateway(gateway, self._context.store, job.actor.principal()), meter)
             await make_title(self._context, metered, _owner(job), job.conversation)
         except DailyAllowanceUsedUp:
             logger.info("no title made: the allowance is used up")
@@ -151,10 +150,6 @@ class JobWorker:
             return
         with suppress(TurnRunning, UnknownConversation, AgentSwitchedOff, AllowanceUsedUp):
             self._thread.submit(self._chats.run_continued(job, time_left=left)).result()
-
-
-def _check_switch(context: TurnContext, job: Job) -> None:
-    Switches(context.store, job.actor.tenant).check(job.actor.principal())
 
 
 def _owner(job: Job) -> Owner:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from deckhand.domain.access import Decision
 from deckhand.domain.audit import AuditEntry, AuditOutcome, entry, hash_of
-from deckhand.domain.cards import valid_id
+from deckhand.domain.cards import id_only
 from deckhand.domain.errors import DeckhandError, NotAllowed, StorageError, UnknownManifest
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
@@ -83,7 +83,6 @@ def describe(
     *,
     code: str | None = None,
 ) -> AuditEntry:
-    card = card_of(operation, given)
     return entry(
         caller.principal,
         caller.channel,
@@ -92,8 +91,7 @@ def describe(
         id=caller.new_id(),
         at=iso(caller.now()),
         arguments_hash=hash_of(given.model_dump()),
-        # What is no id of a card is somebody's text.
-        card=card if card is not None and valid_id(card) else None,
+        card=id_only(card_of(operation, given)),
         policies=decision.policies,
         code=code,
         **caller.origin.model_dump(),

@@ -18,12 +18,12 @@ prepares has not happened yet.
 """
 
 
-def audit_key(tenant: str, entry: AuditEntry) -> Key:
-    return Key("deck", f"{tenant}#audit", f"{entry.at}_{entry.id}")
+def audit_key(tenant: str, *, at: str, id: str) -> Key:
+    return Key("deck", f"{tenant}#audit", f"{at}_{id}")
 
 
 def put_entry(tenant: str, entry: AuditEntry) -> Put:
-    key = audit_key(tenant, entry)
+    key = audit_key(tenant, at=entry.at, id=entry.id)
     return Put(Item(key.table, key.pk, key.sk, entry.to_json()), ABSENT)
 
 

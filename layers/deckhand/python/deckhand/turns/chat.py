@@ -220,6 +220,8 @@ class Chats:
                 await asyncio.to_thread(self._send_jobs, principal, turn, finished)
                 self._watcher.ended(turn.id, finished.outcome)
         finally:
+            # Also of a turn that was lost, or nobody would ever take it away.
+            self._waited.discard(turn.id)
             await meter.close()
 
     def _followup(self, principal: Principal, outcome: Outcome) -> dict[str, Any] | None:
@@ -245,7 +247,6 @@ class Chats:
         if header.queued:
             wake_queue(self._context, turn.owner, turn.conversation, actor)
         if outcome.proposals or turn.id in self._waited:
-            self._waited.discard(turn.id)
             self._go_on_later(turn, actor)
         if outcome.status == "done" and header.title is None:
             with suppress(StorageError):
@@ -367,7 +368,7 @@ class Chats:
         budget = self._settings.budget
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
-        switched = SwitchedGateway(wish.pinned or self._gateway, lambda: self._switched_on(caller.principal))
+        switched = SwitchedGateway(wish.pinned or self._gateway, self._context.store, caller.principal)
         gateway = MeteredGateway(switched, meter)
         return Loop(gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)
 

@@ -16,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 from deckhand.agent import wording
 from deckhand.agent.toolbox import ToolResult
 from deckhand.agent.tools import MAX_PROPOSED_BYTES, bounded, carried_out, faults
+from deckhand.domain.access import Decision
 from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, entry, hash_of
-from deckhand.domain.cards import valid_id
+from deckhand.domain.cards import id_only
 from deckhand.domain.errors import (
     AgentSwitchedOff,
     AlreadyApplied,
@@ -63,11 +64,12 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that may run: as whom, and with what."""
+    """A call that may run: as whom, with what, and by which decision of the policy."""
 
     operation: Operation
     given: BaseModel
     caller: Caller
+    decision: Decision
 
 
 class Decisions:
@@ -114,7 +116,7 @@ class Decisions:
             raise BodyTooLarge()
         executing = stored.proposal.executing(now, by=principal.name, arguments=text, key=key)
         call = self._call(principal, executing)
-        taken = self._take(owner, principal, stored, executing, "confirmed", given=call.given)
+        taken = self._take(owner, principal, stored, executing, "confirmed", call)
         audit = _execution(executing, call)
         result = carried_out(
             call.operation,
@@ -171,14 +173,14 @@ class Decisions:
             call_id=proposal.call_id,
             proposal_id=proposal.id,
         )
-        proposer = self._caller_for(acting(principal, proposal), proposal.channel)
-        for caller in (self._caller_for(principal, proposal.channel), proposer):
+        # Who decides first, who it was proposed for last; often they are the same.
+        for who in dict.fromkeys((principal, acting(principal, proposal))):
+            caller = replace(self._caller_for(who, proposal.channel), confirmed=True, origin=origin)
             decision = permission(caller, operation, given, confirmed=True)
             if decision.verdict != "allow":
-                caller = replace(caller, origin=origin)
                 note(caller, describe(caller, operation, given, "denied", decision))
                 raise NotAllowed()
-        return _Call(operation, given, replace(proposer, confirmed=True, origin=origin))
+        return _Call(operation, given, caller, decision)
 
     def _take(
         self,
@@ -187,11 +189,10 @@ class Decisions:
         stored: StoredProposal,
         moved: Proposal,
         outcome: AuditOutcome,
-        *,
-        given: BaseModel | None = None,
+        call: _Call | None = None,
     ) -> StoredProposal:
-        """Writes a decision and its audit, where the assistant is on and the conversation is there. Raises
-        `AlreadyDecided` when somebody was quicker, `AgentSwitchedOff`, `UnknownConversation`.
+        """Writes a decision and its audit, where the assistant is on and the conversation is there; `call` is what
+        runs by it. Raises `AlreadyDecided` when somebody was quicker, `AgentSwitchedOff`, `UnknownConversation`.
         """
         told = entry(
             principal,
@@ -201,8 +202,8 @@ class Decisions:
             id=self._context.new_id(),
             # Not the moment of writing: the effect's entry has to stand behind this one.
             at=iso(moved.decided_at or 0.0),
-            arguments_hash=moved.arguments_hash if given is None else hash_of(given.model_dump()),
-            card=moved.card if given is None else _card(moved.tool, given),
+            arguments_hash=moved.arguments_hash if call is None else hash_of(call.given.model_dump()),
+            card=moved.card if call is None else id_only(card_of(call.operation, call.given)),
             conversation=moved.conversation or None,
             turn_id=moved.turn_id,
             call_id=moved.call_id,
@@ -251,31 +252,19 @@ class Decisions:
         self._proposals.move(owner, moved, after=stored, token=self._context.new_id())
 
     def _is_applied(self, owner: Owner, proposal: Proposal) -> bool:
-        return self._context.store.get(audit_key(owner.tenant, _named(proposal))) is not None
+        key = audit_key(owner.tenant, at=_effect_at(proposal), id=proposal.id)
+        return self._context.store.get(key) is not None
 
 
 def _execution(proposal: Proposal, call: _Call) -> AuditEntry:
     """The entry of the effect, under a name that can be looked for."""
-    decision = permission(call.caller, call.operation, call.given, confirmed=True)
-    described = describe(call.caller, call.operation, call.given, "succeeded", decision)
+    described = describe(call.caller, call.operation, call.given, "succeeded", call.decision)
     return described.model_copy(update={"id": proposal.id, "at": _effect_at(proposal)})
-
-
-def _named(proposal: Proposal) -> AuditEntry:
-    """Only what an entry's key is made of."""
-    who, at = proposal.actor.principal(), _effect_at(proposal)
-    return entry(who, proposal.channel, proposal.tool, "succeeded", id=proposal.id, at=at)
 
 
 def _effect_at(proposal: Proposal) -> str:
     """Just behind the decision, whenever it comes: it must be found by who did not write it."""
     return iso((proposal.decided_at or 0.0) + 0.001)
-
-
-def _card(tool: str, given: BaseModel) -> str | None:
-    operation = REGISTRY.find(tool)
-    card = None if operation is None else card_of(operation, given)
-    return card if card is not None and valid_id(card) else None
 
 
 def _told(proposal: Proposal, result: ToolResult) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from deckhand.agent import wording
 from deckhand.agent.toolbox import ToolResult
 from deckhand.agent.tools import failure
-from deckhand.domain.cards import valid_id
+from deckhand.domain.cards import id_only
 from deckhand.domain.errors import AlreadyDecided, ProposalExpired, UnknownProposal
 from deckhand.domain.job import Actor
 from deckhand.domain.proposal import Proposal, arguments_hash
@@ -62,7 +62,7 @@ class TurnGate:
             arguments=arguments,
             arguments_hash=arguments_hash(arguments),
             summary=f"{operation.summary}: {card[:100]}" if card else operation.summary,
-            card=card if card is not None and valid_id(card) else None,
+            card=id_only(card),
             destructive=destructive,
             policies=policies,
             voice=self.voice,
