@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from deckhand.storage.dynamodb import DynamoStore, connect
-from deckhand.storage.port import TABLES, Condition, Item, ItemStore, Key, Put, Table
+from deckhand.storage.port import TABLES, Condition, Item, ItemStore, Key, Op, Page, Put, Table
 from infra.tools import TOOLS, ensure
 
 MINISTACK = TOOLS["ministack"]
@@ -35,6 +35,30 @@ class Clock:
 
 def new_token() -> str:
     return uuid.uuid4().hex
+
+
+class EachCall:
+    """An `ItemStore` whose every call is made by `at`, so that it can be kept from it, or something done about it."""
+
+    def __init__(self, inner: ItemStore) -> None:
+        self._inner = inner
+
+    def at(self, call: Callable[[], Any]) -> Any:
+        return call()
+
+    def get(self, key: Key) -> Item | None:
+        found: Item | None = self.at(lambda: self._inner.get(key))
+        return found
+
+    def query(self, table: Table, pk: str, **options: Any) -> Page:
+        page: Page = self.at(lambda: self._inner.query(table, pk, **options))
+        return page
+
+    def write(self, ops: Sequence[Op], *, token: str) -> None:
+        self.at(lambda: self._inner.write(ops, token=token))
+
+    def delete_many(self, keys: Sequence[Key]) -> None:
+        self.at(lambda: self._inner.delete_many(keys))
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Whatever fails or dies, and wherever: a reminder is told once, and the index is in step at last."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -11,24 +11,25 @@ from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.reminders import Person
 from deckhand.storage.cards import Change
 from deckhand.storage.due import Due
-from deckhand.storage.port import Item, ItemStore, Key, Op, Page, Table
+from deckhand.storage.port import ItemStore, Page, Table
 from deckhand.storage.sqlite import SqliteStore
 from tests.faults import Killed
 from tests.reminder_world import World, at, daily
-from tests.stores import Clock
+from tests.stores import Clock, EachCall
 
 AM = "weight#am"
 CALLS = 14
 """More than a sweep, or a change, makes here."""
 
 
-class Broken:
+class Broken(EachCall):
     """A store that goes wrong at its `left`th call: before it, or (`late`) behind it."""
 
     def __init__(self, inner: ItemStore, left: int, error: BaseException, *, late: bool) -> None:
-        self._inner, self.left, self._error, self._late = inner, left, error, late
+        super().__init__(inner)
+        self.left, self._error, self._late = left, error, late
 
-    def _at(self, call: Any) -> Any:
+    def at(self, call: Callable[[], Any]) -> Any:
         self.left -= 1
         if self.left == 0 and not self._late:
             raise self._error
@@ -36,20 +37,6 @@ class Broken:
         if self.left == 0:
             raise self._error
         return result
-
-    def get(self, key: Key) -> Item | None:
-        found: Item | None = self._at(lambda: self._inner.get(key))
-        return found
-
-    def query(self, table: Table, pk: str, **options: Any) -> Page:
-        page: Page = self._at(lambda: self._inner.query(table, pk, **options))
-        return page
-
-    def write(self, ops: Sequence[Op], *, token: str) -> None:
-        self._at(lambda: self._inner.write(ops, token=token))
-
-    def delete_many(self, keys: Sequence[Key]) -> None:
-        self._at(lambda: self._inner.delete_many(keys))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ and people who move. Instants are compared with dateutil's.
 import random
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -23,12 +23,12 @@ from deckhand.domain.notifications import DAYS
 from deckhand.domain.occurrence import minute_text
 from deckhand.domain.reminders import LATEST_S
 from deckhand.storage.due import Due
-from deckhand.storage.port import Item, ItemStore, Key, Op, Page, Table
+from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
 from tests.deck import manifest
 from tests.faults import Killed
 from tests.reminder_world import World, at, daily
-from tests.stores import Clock
+from tests.stores import Clock, EachCall
 
 BEGIN, END = at("2026-01-01 00:00"), at("2027-01-01 00:00")
 ZONES = (
@@ -148,13 +148,14 @@ class Story:
         return not any(begin <= moment < end for begin, end in self.outages)
 
 
-class Mortal:
+class Mortal(EachCall):
     """One sweep's way to the store: at a call it fails, dies, or is met by another sweep."""
 
     def __init__(self, inner: ItemStore, left: int, what: str, other: Any) -> None:
-        self._inner, self._left, self._what, self._other = inner, left, what, other
+        super().__init__(inner)
+        self._left, self._what, self._other = left, what, other
 
-    def _at(self, call: Any) -> Any:
+    def at(self, call: Callable[[], Any]) -> Any:
         self._left -= 1
         if self._left != 0:
             return call()
@@ -167,20 +168,6 @@ class Mortal:
         if self._what in ("fails late", "dies late"):
             raise StorageUnavailable() if self._what == "fails late" else Killed()
         return result
-
-    def get(self, key: Key) -> Item | None:
-        found: Item | None = self._at(lambda: self._inner.get(key))
-        return found
-
-    def query(self, table: Table, pk: str, **options: Any) -> Page:
-        page: Page = self._at(lambda: self._inner.query(table, pk, **options))
-        return page
-
-    def write(self, ops: Sequence[Op], *, token: str) -> None:
-        self._at(lambda: self._inner.write(ops, token=token))
-
-    def delete_many(self, keys: Sequence[Key]) -> None:
-        self._at(lambda: self._inner.delete_many(keys))
 
 
 WHAT = ("fails", "fails late", "dies", "dies late", "another sweep", "another sweep", "the queue fails")

@@ -2,19 +2,12 @@
 
 import json
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from deckhand.agent.prompt import Profile, Surroundings, segments
 from deckhand.agent.tools import OperationTools
-from deckhand.domain.principal import Principal
-from deckhand.operations.caller import Caller
 from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.docs import DOCS
-from deckhand.storage.reports import FolderReports
-from deckhand.storage.sqlite import SqliteStore
-from tests.fakes import FakeQueue, Ids
-from tests.policies import SHIPPED
-from tests.stores import Clock
+from tests.callers import chatting
 
 
 def static_bytes(profile: Profile) -> int:
@@ -30,18 +23,7 @@ def static_bytes(profile: Profile) -> int:
 
 
 def tools_bytes(profile: Profile) -> int:
-    clock = Clock()
-    caller = Caller(
-        principal=Principal("user", "ann", "ann", "owner"),
-        channel="chat",
-        policy=SHIPPED,
-        store=SqliteStore(":memory:", now=clock),
-        jobs=FakeQueue(),
-        reports=FolderReports("/nonexistent"),
-        now=clock,
-        new_id=Ids(),
-        default_zone=ZoneInfo("UTC"),
-    )
+    caller = chatting()
     definitions = OperationTools(REGISTRY.tools(profile), caller).definitions()
     return len(json.dumps(definitions, ensure_ascii=False).encode())
 

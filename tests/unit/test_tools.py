@@ -2,7 +2,6 @@
 
 import json
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -12,14 +11,10 @@ from pydantic import BaseModel, ConfigDict
 from deckhand.agent.toolbox import ToolNote, ToolResult
 from deckhand.agent.tools import MAX_RESULT_CHARS, OperationTools, bounded
 from deckhand.domain.errors import UnknownManifest
-from deckhand.domain.principal import Principal
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Operation
-from deckhand.storage.reports import FolderReports
-from deckhand.storage.sqlite import SqliteStore
-from tests.fakes import FakeQueue, Ids, call
-from tests.policies import SHIPPED
-from tests.stores import Clock
+from tests.callers import chatting
+from tests.fakes import call
 
 
 class Note(BaseModel):
@@ -48,18 +43,7 @@ def operation(run: Any, **more: Any) -> Operation:
 @pytest.fixture
 def tools() -> OperationTools:
     SEEN.clear()
-    clock = Clock()
-    caller = Caller(
-        principal=Principal("user", "ann", "ann", "owner"),
-        channel="chat",
-        policy=SHIPPED,
-        store=SqliteStore(":memory:", now=clock),
-        jobs=FakeQueue(),
-        reports=FolderReports("/nonexistent"),
-        now=clock,
-        new_id=Ids(),
-        default_zone=ZoneInfo("UTC"),
-    )
+    caller = chatting()
     writing = operation(write_note, mutates=True, card="id", change="changed", label="Writing")
     return OperationTools([writing, operation(find_note)], caller)
 
