@@ -102,9 +102,9 @@ class Settings(BaseModel):
     def _price_table(cls, table: Any) -> Any:
         return read_prices(table) if isinstance(table, str) else table
 
-    @field_validator("deckhand_push_allow_loopback")
+    @field_validator("deckhand_push_allow_loopback", "deckhand_clock_offset_s")
     @classmethod
-    def _laptop_only(cls, value: bool, info: ValidationInfo) -> bool:
+    def _laptop_only(cls, value: Any, info: ValidationInfo) -> Any:
         if value and not info.data.get("deckhand_sqlite"):
             raise ValueError("is for the laptop and for tests only")
         return value
@@ -140,13 +140,6 @@ class Settings(BaseModel):
         if url is not None and not (rest.data.get("chat_conductor_token") and rest.data.get("chat_conductor_pod")):
             raise ValueError("needs CHAT_CONDUCTOR_TOKEN and CHAT_CONDUCTOR_POD beside it")
         return url
-
-    @field_validator("deckhand_clock_offset_s")
-    @classmethod
-    def _only_on_the_laptop(cls, offset: float, given: ValidationInfo) -> float:
-        if offset and not given.data.get("deckhand_sqlite"):
-            raise ValueError("is for the laptop and tests only")
-        return offset
 
     @model_validator(mode="before")
     @classmethod

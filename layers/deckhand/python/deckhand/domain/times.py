@@ -5,8 +5,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 
 def epoch(text: str) -> float:
-    """The instant of an ISO 8601 text, as `iso` writes it, in epoch seconds."""
-    return datetime.fromisoformat(text).timestamp()
+    """The instant of an ISO 8601 text in epoch seconds; without a zone it is UTC. Raises `ValueError`."""
+    found = datetime.fromisoformat(text)
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except OverflowError:
+        raise ValueError(f"{text!r} is out of range") from None
 
 
 def iso(instant: float) -> str:

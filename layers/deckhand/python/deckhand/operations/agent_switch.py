@@ -6,7 +6,7 @@ from pydantic import Field, StrictBool
 
 from deckhand.domain.errors import ConditionFailed, InvalidRequest
 from deckhand.domain.times import iso
-from deckhand.operations.arguments import Arguments
+from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.conversations import Owner
@@ -20,10 +20,6 @@ class Switch(Arguments):
     scope: Literal["all", "user", "token"] = Field(description="Whom it concerns.")
     id: str = Field(default="", max_length=200, description="The user's or the token's id; empty for all.")
     enabled: StrictBool
-
-
-class Nothing(Arguments):
-    pass
 
 
 @operation(summary="List where the assistant is off", input=Nothing, http=Http("GET", "/api/agent/switches"))

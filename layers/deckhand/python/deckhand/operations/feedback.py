@@ -1,12 +1,11 @@
 """The feedback log: what went wrong, what was missing, never what a person wrote or tracks."""
 
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
 from deckhand.domain.errors import InvalidRequest
-from deckhand.domain.times import iso
+from deckhand.domain.times import epoch, iso
 from deckhand.operations.arguments import Arguments
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
@@ -82,7 +81,6 @@ def read_feedback(caller: Caller, given: Since) -> dict[str, Any]:
 def _instant(text: str) -> str:
     """As entries have it in `ts`. In a query + means a blank, so one before the zone's hours is taken for it."""
     try:
-        found = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
-        return iso((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+        return iso(epoch(text.replace(" ", "+") if "T" in text else text))
     except (ValueError, OverflowError):
         raise InvalidRequest("since must be an instant such as 2026-04-20T08:00:00Z.") from None

@@ -1,7 +1,6 @@
 """Standing yeses: «always allow this tool on this card, until then», given on the ground of a proposal."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import Field
@@ -10,8 +9,8 @@ from deckhand.domain.errors import InvalidRequest, NotAllowed, UnknownProposal
 from deckhand.domain.grant import MAX_DAYS, Grant
 from deckhand.domain.json_text import loads
 from deckhand.domain.proposal import Proposal
-from deckhand.domain.times import iso
-from deckhand.operations.arguments import Arguments
+from deckhand.domain.times import epoch, iso
+from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import permission
 from deckhand.operations.registry import REGISTRY, Http, operation
@@ -26,10 +25,6 @@ class NewGrant(Arguments):
 
 class GrantId(Arguments):
     id: str
-
-
-class Nothing(Arguments):
-    pass
 
 
 @operation(summary="Give a standing yes", input=NewGrant, mutates=True, http=Http("POST", "/api/grants", status=201))
@@ -84,9 +79,8 @@ def _check_may_decide(caller: Caller, proposal: Proposal) -> None:
 
 def _until(text: str, now: float) -> float:
     try:
-        found = datetime.fromisoformat(text)
-        instant = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+        instant = epoch(text)
+    except ValueError:
         raise InvalidRequest("until must be an instant such as 2027-01-31T00:00:00Z.") from None
     if not now < instant <= now + MAX_DAYS * 86_400:
         raise InvalidRequest(f"until must lie ahead, by at most {MAX_DAYS} days.")

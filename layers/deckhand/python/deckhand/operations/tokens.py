@@ -1,15 +1,14 @@
 """Bearer tokens for programs and devices: made, listed, revoked. A secret is shown once, when it is made."""
 
 import secrets
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
 from deckhand.domain.access_token import PREFIX, SECRET_BYTES, AccessToken, check_grant
 from deckhand.domain.errors import InvalidRequest, NotAllowed, UnknownToken, ValidationFailed
-from deckhand.domain.times import iso
-from deckhand.operations.arguments import Arguments
+from deckhand.domain.times import epoch, iso
+from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
 from deckhand.policy.groups import CHAT
@@ -28,10 +27,6 @@ class NewToken(Arguments):
 
 class TokenId(Arguments):
     id: str
-
-
-class Nothing(Arguments):
-    pass
 
 
 @operation(
@@ -103,9 +98,8 @@ def _check_own_end(caller: Caller, tokens: Tokens, expires: int | None) -> None:
 
 def _later(text: str, now: float) -> int:
     try:
-        found = datetime.fromisoformat(text)
-        instant = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError):
+        instant = int(epoch(text))
+    except ValueError:
         raise InvalidRequest("expiresAt must be an instant such as 2027-01-31T00:00:00Z.") from None
     if instant <= now:
         raise InvalidRequest("expiresAt lies in the past.")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from deckhand.domain.job import Job
 from deckhand.domain.push_message import Notice, message, payload, shorter, topic
 from deckhand.domain.reminders import LATEST_S, Status, items_of
 from deckhand.domain.subscription import Subscription
+from deckhand.domain.times import epoch
 from deckhand.push.outcome import Outcome
 from deckhand.storage.cards import Cards
 from deckhand.storage.port import ItemStore
@@ -41,7 +41,7 @@ class Delivery:
 
         Raises `PushUnfinished` while a device is left that may take it later; the others have theirs.
         """
-        if self.now() - _instant(job) > LATEST_S:
+        if self.now() - epoch(job.due) > LATEST_S:
             self._record(job, job.reminders, "late")
             return
         notices = self._notices(job)
@@ -103,11 +103,7 @@ class Delivery:
 
     def _record(self, job: Job, reminders: Sequence[str], status: Status) -> None:
         for reminder in reminders:
-            Fires(self.store).record(job.actor.tenant, job.actor.user, reminder, _instant(job), status)
-
-
-def _instant(job: Job) -> float:
-    return datetime.fromisoformat(job.due).timestamp()
+            Fires(self.store).record(job.actor.tenant, job.actor.user, reminder, epoch(job.due), status)
 
 
 def _status(outcomes: Sequence[Outcome]) -> Status | None:
