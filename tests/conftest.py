@@ -4,9 +4,23 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.scripted_gateway import ScriptedGateway
 from tests.stores import DynamoTables, dynamo_client, make_tables, running_ministack
+
+# A run of the suite says the same each time, and nothing in it is timed. Chance is for looking further:
+# `python3 infra/dev.py test --hypothesis-profile=explore`.
+settings.register_profile(
+    "default",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", settings.get_profile("default"), derandomize=False, max_examples=2_000)
+settings.load_profile("default")
 
 
 def pytest_configure() -> None:

@@ -101,7 +101,7 @@ def fresh(credential: str) -> Credential:
 
 
 @given(st.lists(STEP, max_size=25))
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=60)
 def test_the_store_always_agrees_with_the_accounts(steps: Sequence[tuple[str, str, str, str, bool]]) -> None:
     clock = Clock()
     with closing(SqliteStore(":memory:", now=clock)) as store:

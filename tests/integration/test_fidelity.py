@@ -45,7 +45,7 @@ def exact(value: Any) -> Any:
 
 
 def many(test: Any) -> Any:
-    return settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)(test)
+    return settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)(test)
 
 
 @many

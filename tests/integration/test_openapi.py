@@ -23,9 +23,7 @@ from tests.stores import Clock
 
 Case = schemathesis.Case[Any]
 SCHEMA = schemathesis.openapi.from_dict(document())
-SETTINGS = hypothesis.settings(
-    deadline=None, database=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck)
-)
+SETTINGS = hypothesis.settings(derandomize=True, suppress_health_check=list(hypothesis.HealthCheck))
 
 
 class Product:

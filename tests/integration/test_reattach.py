@@ -49,7 +49,7 @@ async def followed(world: World, cuts: Sequence[int]) -> list[Numbered]:
     return told
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     answers=st.lists(pieces, min_size=1, max_size=3),
     first=st.lists(st.integers(0, 6), max_size=6),

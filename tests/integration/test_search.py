@@ -86,7 +86,7 @@ def test_a_snippet_has_thirty_characters_before_the_hit_and_sixty_behind(door: F
     assert search(door, "tip")[0]["snippet"] == f"{'a' * 30}TIP{'b' * 60}"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(before=st.text(max_size=80), q=st.text(min_size=1, max_size=20), behind=st.text(max_size=120))
 def test_a_text_with_the_query_in_it_is_found_and_shown(before: str, q: str, behind: str) -> None:
     pattern = needle(q)

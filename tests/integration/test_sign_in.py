@@ -607,8 +607,6 @@ def test_nothing_secret_is_stored_or_logged(
 )
 @hypothesis.settings(
     max_examples=300,
-    deadline=None,
-    database=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 def test_no_cookie_that_is_made_up_opens_anything_or_makes_anything_fail(deployment: Deployment, cookie: str) -> None:

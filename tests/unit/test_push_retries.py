@@ -45,7 +45,7 @@ class Devices:
         return Outcome(state)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(ANSWERS, min_size=1, max_size=4), st.lists(st.integers(0, 2), min_size=MAX_TRIES, max_size=MAX_TRIES))
 def test_whoever_took_a_push_gets_no_other(scripts: list[list[State]], repeats: list[int]) -> None:
     clock, devices = Clock(), Devices(scripts)

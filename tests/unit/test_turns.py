@@ -367,7 +367,7 @@ async def test_case_29_a_watcher_that_goes_away_ends_only_itself(world: World) -
 
 
 @given(pieces=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, max_size=12))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_replay_from_any_cursor_is_the_rest_of_what_the_first_watcher_saw(tmp_path: Path, pieces: list[str]) -> None:
     async def check() -> None:
         clock = Clock()
