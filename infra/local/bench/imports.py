@@ -12,7 +12,13 @@ FUNCTIONS = Path(__file__).resolve().parents[3] / "functions"
 CODE = (
     "import sys, time; t = time.perf_counter(); import handler; print(time.perf_counter() - t, 'openai' in sys.modules)"
 )
-SETTINGS = {"AWS_DEFAULT_REGION": "us-east-1", "CHAT_ENDPOINT_URL": "http://bench.invalid/v1", "JOBS_QUEUE_URL": "q"}
+SETTINGS = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "CHAT_ENDPOINT_URL": "http://bench.invalid/v1",
+    "JOBS_QUEUE_URL": "q",
+    # By it the tracer's SDK knows that it is on Lambda, where it makes no client to ask what to sample.
+    "LAMBDA_TASK_ROOT": str(FUNCTIONS),
+}
 RUNS = 7
 
 
