@@ -59,6 +59,10 @@ def test_the_table_shows_what_was_measured_beside_its_target() -> None:
     ]
 
 
+def test_what_is_short_is_not_rounded_to_nothing() -> None:
+    assert "| 0.0031 ms |" in table([measure("x", "ms", [0.003_1])])
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[CountingStore]:
     store = CountingStore(SqliteStore(tmp_path / "s.sqlite3", now=time.time))

@@ -83,7 +83,8 @@ def _targets(one: Measure) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    digits = 0 if abs(value) >= 1_000 or unit in COUNTED else 2 if abs(value) < 10 else 1
+    size = abs(value)
+    digits = 0 if size >= 1_000 or unit in COUNTED else 1 if size >= 10 else 2 if size >= 0.1 else 4
     return f"{value:,.{digits}f} {unit}".rstrip()
 
 
