@@ -1,8 +1,8 @@
 """Policies for tests: what ships, with a document added, on a clock that the test moves."""
 
+from deckhand.domain.access import ConfirmWrites
 from deckhand.domain.policy_document import PolicyDocument
 from deckhand.policy.engine import Engine
-from deckhand.policy.rules import ConfirmWrites
 
 SHIPPED = Engine(lambda _: None, confirm_writes="destructive", monotonic=lambda: 0.0)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deckhand.domain.errors import GatewayFailed
 from deckhand.domain.principal import Principal
 from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
@@ -174,6 +175,36 @@ def test_several_decisions_in_one_request(api: Gated) -> None:
     assert answer.body["reply"] == "Done."
     assert [one["outcome"] for one in answer.body["decisions"]] == ["succeeded", "rejected"]
     assert api.rows("weight") == WEIGHTS[:1]
+
+
+def test_a_stream_tells_what_became_of_each_of_several_decisions_and_so_does_its_replay(api: Gated) -> None:
+    """In the words of the buffered answer: the reply is that object."""
+    first, second = api.propose(remove(row=1, id="w1"), delete(id="w2"))
+    unusable = {"id": second, "decision": "confirm", "arguments": {"id": 7}}
+    waits = api.decide({"id": first, "decision": "reject"}, unusable, stream=True)
+    assert (waits.body["status"], waits.body["open"]) == ("awaiting_confirmation", [second])
+    api.gateway.script(DONE)
+    frames = api.decide({"id": first, "decision": "confirm"}, {"id": second, "decision": "reject"}, stream=True).frames
+    reply = next(frame.data for frame in frames if frame.name == "reply")
+    assert [one.get("code", one.get("outcome")) for one in reply["decisions"]] == ["already_decided", "rejected"]
+    assert [one["id"] for one in reply["decisions"]] == [first, second]
+    assert api("GET", f"/api/chat/turn/{api.talk}").frames == frames
+
+
+def test_a_stream_tells_what_was_decided_where_the_turn_fails_or_is_stopped(api: Gated) -> None:
+    for closing in ("error", "stopped"):
+        [proposal] = api.propose(remove(row=0, id="w1"))
+        gate = Gate()
+        api.gateway.script([gate, GatewayFailed()] if closing == "error" else ["I ", gate, *says("never")])
+        stream = api.decide({"id": proposal, "decision": "confirm"}, stream=True).stream
+        gate.wait_reached()
+        if closing == "stopped":
+            assert api("DELETE", f"/api/chat/turn/{api.talk}").status == 200
+        else:
+            gate.open()
+        told = next(frame.data for frame in list(stream) if frame.name == closing)
+        assert told["decisions"] == [{"id": proposal, "outcome": "succeeded"}]
+        gate.open()
 
 
 def test_one_of_several_decisions_that_comes_too_late_is_told_and_the_others_count(api: Gated) -> None:

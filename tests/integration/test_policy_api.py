@@ -306,6 +306,7 @@ def test_before_the_first_document_only_what_ships_holds(office: Office) -> None
     body = office("GET").body
     assert (body["policy"], body["version"]) == ("", 0)
     assert '@id("owner-everything")' in body["builtIn"]
+    assert body["confirmWrites"] == "destructive"
     assert "shadow" not in body
 
 

@@ -34,6 +34,7 @@ card = "diary"
 expect = "deny"
 by = ["no-diary"]
 """
+ASSUMED = "CONFIRM_WRITES=destructive (assumed; --confirm-writes says otherwise)"
 NO_DIARY = '@id("no-diary") forbid (principal, action in Action::"write", resource == Card::"diary");'
 
 
@@ -53,7 +54,7 @@ def policy(tmp_path: Path) -> Path:
 
 def test_cases_that_hold_pass(cases: Path, policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "test", str(cases), "--policy", str(policy)]) == 0
-    assert capsys.readouterr().out == "3 of 3 cases are as expected\n"
+    assert capsys.readouterr().out == f"3 of 3 cases are as expected, with {ASSUMED}\n"
 
 
 def test_a_case_that_fails_is_told_with_what_decided(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +62,7 @@ def test_a_case_that_fails_is_told_with_what_decided(cases: Path, capsys: pytest
     told = capsys.readouterr().out.splitlines()
     assert told == [
         "the diary is left alone: expected deny, got allow by editor-writes",
-        "2 of 3 cases are as expected",
+        f"2 of 3 cases are as expected, with {ASSUMED}",
     ]
 
 
@@ -73,11 +74,16 @@ def test_a_case_fails_when_another_policy_decided(tmp_path: Path, capsys: pytest
     assert "case 1: allow as expected, but by owner-everything" in capsys.readouterr().out
 
 
-def test_the_switch_is_an_option(tmp_path: Path) -> None:
+ASKED = '[[case]]\nrole = "owner"\noperation = "append_row"\nchannel = "chat"\nexpect = "confirm"\n'
+
+
+def test_the_switch_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "cases.toml"
-    path.write_text('[[case]]\nrole = "owner"\noperation = "append_row"\nchannel = "chat"\nexpect = "confirm"\n')
+    path.write_text(ASKED)
     assert main(["policy", "test", str(path)]) == 1
+    capsys.readouterr()
     assert main(["policy", "test", str(path), "--confirm-writes", "all"]) == 0
+    assert capsys.readouterr().out == "1 of 1 cases are as expected, with CONFIRM_WRITES=all\n"
 
 
 def test_a_faulty_document_is_told_with_its_places(
@@ -108,18 +114,35 @@ def test_a_file_that_cannot_be_used_is_told_where(
     assert told in capsys.readouterr().err
 
 
-def test_the_document_of_the_running_stack_is_asked_for(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How to ask a stack that runs with CONFIRM_WRITES=all."""
+
     class Stack:
         def __init__(self, url: str, token: str) -> None:
             assert (url, token) == ("http://127.0.0.1:1", "t")
 
         def call(self, method: str, path: str) -> Any:
             assert (method, path) == ("GET", "/api/policy")
-            return {"policy": NO_DIARY, "shadow": "", "version": 1}
+            return {"policy": NO_DIARY, "shadow": "", "version": 1, "confirmWrites": "all"}
 
         def close(self) -> None: ...
 
     monkeypatch.setattr(command, "Api", Stack)
-    there = ["policy", "test", str(cases), "--url", "http://127.0.0.1:1", "--token", "t"]
-    assert main([*there, "--running"]) == 0
-    assert main([*there, "--shadow"]) == 1
+    return ["--url", "http://127.0.0.1:1", "--token", "t"]
+
+
+def test_the_document_of_the_running_stack_is_asked_for(cases: Path, running: list[str]) -> None:
+    assert main(["policy", "test", str(cases), *running, "--running"]) == 0
+    assert main(["policy", "test", str(cases), *running, "--shadow"]) == 1
+
+
+def test_the_switch_of_the_running_stack_holds_unless_another_is_named(
+    tmp_path: Path, running: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.toml"
+    path.write_text(ASKED)
+    for document in ("--running", "--shadow"):
+        assert main(["policy", "test", str(path), *running, document]) == 0
+        assert capsys.readouterr().out.endswith("with CONFIRM_WRITES=all (the running stack's)\n")
+    assert main(["policy", "test", str(path), *running, "--running", "--confirm-writes", "none"]) == 1

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from deckhand.domain.access import ConfirmWrites
 from deckhand.domain.allowance import Allowance
 from deckhand.domain.price import Prices, read_prices
 from deckhand.domain.times import zone
@@ -57,7 +58,7 @@ class Settings(BaseModel):
     health_debug: bool = False
     agent_api_token: SecretStr | None = None
     chat_proposal_ttl_ms: int = Field(default=900_000, ge=1_000)
-    confirm_writes: Literal["all", "destructive", "none"] = "destructive"
+    confirm_writes: ConfirmWrites = "destructive"
 
     chat_api_token: SecretStr | None = None
     chat_max_concurrent: int = 1

@@ -7,6 +7,8 @@ from typing import Literal, Protocol
 from deckhand.domain.principal import Channel, Principal
 
 Verdict = Literal["allow", "confirm", "deny"]
+ConfirmWrites = Literal["all", "destructive", "none"]
+"""Which changes need a person's yes, by what ships."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ class Policy(Protocol):
     """Never raises for a question: what cannot be decided is denied. Storage errors pass through, when what decides
     cannot be read.
     """
+
+    @property
+    def confirm_writes(self) -> ConfirmWrites: ...
 
     def decide(self, access: Access) -> Decision: ...
 

@@ -1,5 +1,6 @@
 """What a turn tells: the events that clients see (api.md section 2) and the few that only the recorder sees."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +13,9 @@ class Event:
 
     name: EventName
     data: dict[str, Any] = field(default_factory=dict)
+
+    def with_fields(self, more: Mapping[str, Any]) -> "Event":
+        return Event(self.name, {**self.data, **more}) if more else self
 
 
 def thinking() -> Event:

@@ -218,7 +218,8 @@ class ProposalRoutes:
         """The turn, for whom it was. What was decided stands, whatever becomes of it, and every answer says so."""
         principal = acting(asked.principal, proposal)
         new = NewTurn(principal, proposal.conversation, [], claim=asked.claim, answers=proposal.turn_id)
-        wish = wish_of(proposal, time_left=time_left(asked.context), changes=changes)
+        decisions = more["decisions"] if asked.several else ()
+        wish = wish_of(proposal, time_left=time_left(asked.context), changes=changes, decisions=decisions)
         try:
             started = self._started(chats, new, wish)
         except TurnRunning as running:
@@ -231,8 +232,7 @@ class ProposalRoutes:
         if isinstance(started, Claimed):
             return self._answers.of_known(asked.owner, started, stream=asked.stream)
         turn, run = started
-        told = more if asked.several else {}
-        return self._answers.of_run(run, stream=asked.stream, turn_id=turn.id, more=told)
+        return self._answers.of_run(run, stream=asked.stream, turn_id=turn.id)
 
     def _started(self, chats: Chats, new: NewTurn, wish: TurnWish) -> tuple[Turn, Run] | Claimed | None:
         """A person may be quicker than the end of the turn that asked them: that is waited for, a moment."""

@@ -1,7 +1,5 @@
 """What a request for a turn is answered with: its stream, or the one JSON object of its end."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from deckhand.domain.errors import TurnLost
@@ -25,10 +23,9 @@ class TurnAnswers:
     def __init__(self, context: TurnContext, thread: EventLoopThread) -> None:
         self._context, self._thread = context, thread
 
-    def of_run(self, run: Run, *, stream: bool, turn_id: str | None, more: Mapping[str, Any] | None = None) -> Any:
-        """`more` are further fields of a buffered answer."""
+    def of_run(self, run: Run, *, stream: bool, turn_id: str | None) -> Any:
         live = Live(self._thread, run)
-        return stream_answer(live) if stream else buffered(live.events(), turn_id, more or {})
+        return stream_answer(live) if stream else buffered(live.events(), turn_id)
 
     def of_known(self, owner: Owner, known: Claimed, *, stream: bool) -> Any:
         """The answer of a turn that was started before, from its start, or what was said of a queued message."""
@@ -50,17 +47,17 @@ class TurnAnswers:
         return Live(self._thread, tell)
 
 
-def buffered(told: list[Told], turn_id: str | None, more: Mapping[str, Any] = MappingProxyType({})) -> Any:
+def buffered(told: list[Told], turn_id: str | None) -> Any:
     """The one JSON answer of a turn: what its closing event says."""
     closing = next((event for _, event in reversed(told) if event.name in ("reply", "stopped", "error")), None)
     if closing is None:
         closing = Event("error", TurnLost().as_body())
+    named = {"turnId": turn_id} if turn_id else {}
     if closing.name == "stopped":
-        return json_answer(200, {"stopped": True, **({"turnId": turn_id} if turn_id else {}), **more})
+        return json_answer(200, {"stopped": True, **closing.data, **named})
     if closing.name == "error":
-        named = {"turnId": turn_id} if turn_id else {}
-        return json_answer(status_of(closing.data["code"]), {**closing.data, **named, **more})
-    return json_answer(200, {**closing.data, **more})
+        return json_answer(status_of(closing.data["code"]), {**closing.data, **named})
+    return json_answer(200, closing.data)
 
 
 def time_left(context: Any) -> float | None:

@@ -56,14 +56,16 @@ class Question(Arguments):
 
 @operation(summary="Read the policy", input=Version, http=Http("GET", ROUTE))
 def read_policy(caller: Caller, given: Version) -> dict[str, Any]:
-    """`{policy, version, shadow?, writtenBy?, writtenAt?, builtIn}`; version 0 and an empty text before the first one.
-    Raises `NotFound` for a version that never was.
+    """`{policy, version, shadow?, writtenBy?, writtenAt?, builtIn, confirmWrites}`; version 0 and an empty text before
+    the first one; `confirmWrites` is the deployment's switch, which the policies see. Raises `NotFound` for a
+    version that never was.
     """
     policies = _policies(caller)
     found = policies.current() if given.version is None else policies.version(given.version)
     if found is None and given.version is not None:
         raise NotFound("There is no such version.")
-    return {**(_shown(found) if found else {"policy": "", "version": 0}), "builtIn": shipped()}
+    shown = _shown(found) if found else {"policy": "", "version": 0}
+    return {**shown, "builtIn": shipped(), "confirmWrites": caller.policy.confirm_writes}
 
 
 @operation(summary="Replace the policy", input=NewPolicy, mutates=True, http=Http("PUT", ROUTE))

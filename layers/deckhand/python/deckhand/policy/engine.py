@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deckhand.domain.access import Access, Decision
+from deckhand.domain.access import Access, ConfirmWrites, Decision
 from deckhand.domain.policy_document import PolicyDocument
 from deckhand.policy.cedar import UnreadablePolicyError
-from deckhand.policy.rules import REPAIRS, ConfirmWrites, Rules, RulesFailedError
+from deckhand.policy.rules import REPAIRS, Rules, RulesFailedError
 
 FRESH_S = 2.0
 """How long a process goes by what it read. A changed document holds everywhere after this time."""
@@ -41,6 +41,10 @@ class Engine:
     ) -> None:
         self._find, self._confirm_writes, self._monotonic = find, confirm_writes, monotonic
         self._loaded: dict[str, _Loaded] = {}
+
+    @property
+    def confirm_writes(self) -> ConfirmWrites:
+        return self._confirm_writes
 
     def decide(self, access: Access) -> Decision:
         loaded = self._current(access.principal.tenant)

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from deckhand.domain.access import Access, Decision
+from deckhand.domain.access import Access, ConfirmWrites, Decision
 from deckhand.domain.principal import Kind, Principal
 from deckhand.policy.cedar import Entity, Judgement, Policies, Question, cards_in
 from deckhand.policy.groups import names_of, parents
 
-ConfirmWrites = Literal["all", "destructive", "none"]
 TYPES: Mapping[Kind, str] = {"user": "User", "token": "Token", "service": "Service", "schedule": "Schedule"}
 NO_CARD = "Deck"
 REPAIRS = frozenset({"read_policy", "write_policy"})

@@ -93,7 +93,7 @@ class Watcher(Protocol):
 class TurnWish:
     """What a caller asks for. `messages` are `(role, content)`; `time_left` is what the process has, in seconds;
     `pinned` is asked instead of the deployment's gateway, and nothing twice; `changes` were made to cards by the
-    decisions that this turn goes on from.
+    decisions that this turn goes on from, and `decisions` tells of each, where they came together.
     """
 
     messages: Sequence[tuple[Literal["user", "assistant"], str]]
@@ -103,9 +103,16 @@ class TurnWish:
     time_left: float | None = None
     pinned: ChatGateway | None = None
     changes: Mapping[str, str] = field(default_factory=dict)
+    decisions: Sequence[Mapping[str, Any]] = ()
 
 
-def wish_of(proposal: Proposal, *, time_left: float | None, changes: Mapping[str, str] | None = None) -> TurnWish:
+def wish_of(
+    proposal: Proposal,
+    *,
+    time_left: float | None,
+    changes: Mapping[str, str] | None = None,
+    decisions: Sequence[Mapping[str, Any]] = (),
+) -> TurnWish:
     """For the turn that goes on from a decision, in the way of the one that proposed."""
     return TurnWish(
         messages=[],
@@ -113,6 +120,7 @@ def wish_of(proposal: Proposal, *, time_left: float | None, changes: Mapping[str
         viewed_card=proposal.viewed_card,
         time_left=time_left,
         changes=changes or {},
+        decisions=decisions,
     )
 
 
@@ -213,6 +221,7 @@ class Chats:
             on_step=lambda step: self._watcher.step(turn.id, step),
             voice=wish.voice,
             followup=lambda outcome: self._followup(principal, outcome),
+            told={"decisions": list(wish.decisions)} if wish.decisions else {},
         )
         try:
             finished = await recorder.run(lambda: self._stored_loop(principal, turn, wish, recorder.stop, meter))

@@ -7,9 +7,10 @@ The recorder is not tied to its listener: a client that goes away changes nothin
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from deckhand.agent.loop import Loop, StopFlag, Waiting
@@ -72,9 +73,11 @@ class Recorder:
         on_step: Callable[[Step], None],
         voice: bool,
         followup: Callable[[Outcome], dict[str, Any] | None],
+        told: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
+        """`told` are further fields of the event that closes the turn."""
         self._context, self._turn, self._publish, self._on_step, self._voice = context, turn, publish, on_step, voice
-        self._followup = followup
+        self._followup, self._told = followup, told
         self._head: StoredHead = turn.head
         self._log = _Log(last_id=turn.head.head.last_event_id)
         self._stop = StopFlag()
@@ -331,7 +334,8 @@ class Recorder:
 
     def _ending(self, outcome: Outcome, message_id: str, offer: dict[str, Any] | None) -> Ending:
         ids = {"conversationId": self._turn.conversation, "messageId": message_id, "turnId": self._turn.id}
-        return ending(outcome, voice=self._voice, ids=ids, followup=offer)
+        end = ending(outcome, voice=self._voice, ids=ids, followup=offer)
+        return replace(end, closing=end.closing.with_fields(self._told))
 
     def _done(self, end: Ending) -> Event:
         return Event("done", {"conversationId": self._turn.conversation, "turnId": self._turn.id, "status": end.status})
@@ -349,7 +353,8 @@ class Recorder:
             # What cannot be removed now expires; the last words must come all the same.
             with suppress(StorageError):
                 await asyncio.to_thread(self._context.turns.forget_log, self._turn.owner, self._turn.conversation)
-        for event in gone_events(self._turn.conversation, self._turn.id, deleted=found is None):
+        closing, done = gone_events(self._turn.conversation, self._turn.id, deleted=found is None)
+        for event in (closing.with_fields(self._told), done):
             self._log.last_id += 1
             self._publish(Numbered(self._log.last_id, event))
 
