@@ -71,7 +71,7 @@ _DECISIONS = {
 _DECIDED = {
     "200": {
         "description": "The reply of the turn that goes on, its events with `stream`, or what is still to be decided. "
-        "Of several decisions it has `decisions: [{id, outcome} | {id, error, code}]`, and so has the event that closes "
+        "Of several decisions it has `decisions: [{id, outcome} | {id, error, code}]`, and so has the event that ends "
         "the stream: `reply`, `error` or `stopped`.",
         "content": {"application/json": {"schema": {"type": "object"}}, **_STREAM},
     },
