@@ -37,10 +37,12 @@ class Asker:
         *,
         tools: list[dict[str, Any]] | None = None,
         limits: StepLimits | None = None,
+        max_output: int | None = None,
     ) -> Answer:
         """The answer of one step; the texts that came before it are in `shown`."""
         self.shown.clear()
-        request = StepRequest(messages or QUESTION, tools or [], limits or StepLimits(idle=10, deadline=15))
+        limited = limits or StepLimits(idle=10, deadline=15)
+        request = StepRequest(messages or QUESTION, tools or [], limited, max_output)
         answer: Answer | None = None
         async with aclosing(self.gateway.stream(request)) as items:
             async for item in items:

@@ -476,6 +476,92 @@ async def test_case_26_a_plain_try_that_is_refused_too_teaches_nothing(scripted_
     assert scripted_gateway.requests[2].messages[0]["content"] == SYSTEM
 
 
+# -- the longest answer
+
+LIMITS = ("max_tokens", "max_completion_tokens")
+NO_MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+TOO_LARGE = [
+    "max_tokens is too large: 32768. This model supports at most 16384 completion tokens, whereas you provided 32768.",
+    "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 8192 tokens",
+    "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+    "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` of this model",
+    "max_tokens: 32768 > 8192, which is the maximum allowed number of output tokens for this model",
+    "input length and `max_tokens` exceed context limit: 188240 + 32768 > 200000, decrease input length",
+    "This model's maximum context length is 8192 tokens. However, you requested 33000 tokens (232 in the messages, "
+    "32768 in the completion). Please reduce the length of the messages or completion.",
+]
+
+
+def limits_sent(gateway: ScriptedGateway) -> list[dict[str, int]]:
+    return [{name: request.body[name] for name in LIMITS if name in request.body} for request in gateway.requests]
+
+
+async def test_without_an_allowance_no_limit_is_sent(scripted_gateway: ScriptedGateway) -> None:
+    scripted_gateway.queue(text_reply("Hi"))
+    async with asker(scripted_gateway.url) as asked:
+        await asked.ask()
+    assert limits_sent(scripted_gateway) == [{}]
+
+
+async def test_the_longest_answer_is_sent_as_max_tokens(scripted_gateway: ScriptedGateway) -> None:
+    scripted_gateway.queue(text_reply("Hi"))
+    async with asker(scripted_gateway.url) as asked:
+        await asked.ask(max_output=5_000)
+    assert limits_sent(scripted_gateway) == [{"max_tokens": 5_000}]
+
+
+async def test_case_26_max_completion_tokens_is_sent_where_it_is_asked_for(scripted_gateway: ScriptedGateway) -> None:
+    refusal = {"error": {"message": NO_MAX_TOKENS, "param": "max_tokens", "code": "unsupported_parameter"}}
+    scripted_gateway.queue(error_reply(400, refusal), text_reply("Hi"), text_reply("Hi"))
+    async with asker(scripted_gateway.url) as asked:
+        await asked.ask(max_output=5_000)
+        await asked.ask(max_output=6_000)
+    assert limits_sent(scripted_gateway) == [
+        {"max_tokens": 5_000},
+        {"max_completion_tokens": 5_000},
+        {"max_completion_tokens": 6_000},
+    ]
+
+
+async def test_case_26_no_limit_is_sent_where_neither_name_is_understood(scripted_gateway: ScriptedGateway) -> None:
+    for name in LIMITS:
+        scripted_gateway.queue(error_reply(422, {"detail": f"extra fields not permitted: {name}"}))
+    scripted_gateway.queue(text_reply("Hi"), text_reply("Hi"))
+    async with asker(scripted_gateway.url) as asked:
+        await asked.ask(max_output=5_000)
+        await asked.ask(max_output=5_000)
+    assert limits_sent(scripted_gateway) == [{"max_tokens": 5_000}, {"max_completion_tokens": 5_000}, {}, {}]
+
+
+@pytest.mark.parametrize("complaint", TOO_LARGE)
+async def test_a_limit_above_the_models_own_is_left_out_and_a_lower_one_is_not(
+    scripted_gateway: ScriptedGateway, complaint: str
+) -> None:
+    scripted_gateway.queue(error_reply(400, {"error": {"message": complaint}}), *[text_reply("Hi")] * 3)
+    async with asker(scripted_gateway.url) as asked:
+        await asked.ask(max_output=32_768)
+        await asked.ask(max_output=32_768)
+        await asked.ask(max_output=5_000)
+    assert limits_sent(scripted_gateway) == [{"max_tokens": 32_768}, {}, {}, {"max_tokens": 5_000}]
+
+
+async def test_a_context_that_is_full_without_a_limit_too_is_full(scripted_gateway: ScriptedGateway) -> None:
+    full = error_reply(400, {"error": {"code": "context_length_exceeded", "message": "x"}})
+    scripted_gateway.queue(full, full)
+    async with asker(scripted_gateway.url) as asked:
+        with pytest.raises(ContextFull):
+            await asked.ask(max_output=5_000)
+
+
+async def test_case_26_a_refused_limit_leaves_the_plain_try_of_other_forms(scripted_gateway: ScriptedGateway) -> None:
+    for complaint in (NO_MAX_TOKENS, "cache_control is not known", TOO_LARGE[0]):
+        scripted_gateway.queue(error_reply(400, {"error": {"message": complaint}}))
+    scripted_gateway.queue(text_reply("Hi"))
+    async with asker(scripted_gateway.url) as asked:
+        await asked.ask(MESSAGES, max_output=5_000)
+    assert limits_sent(scripted_gateway)[1:] == [{"max_completion_tokens": 5_000}] * 2 + [{}]
+
+
 async def test_case_26_without_prompt_cache_the_request_is_flat(scripted_gateway: ScriptedGateway) -> None:
     scripted_gateway.queue(text_reply("Hi"))
 

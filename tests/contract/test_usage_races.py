@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deckhand.agent.chat import Answer, StepRequest, Usage
-from deckhand.domain.allowance import ANSWER_TOKENS, Allowance, Spent
+from deckhand.domain.allowance import LONGEST_ANSWER, Allowance, Spent
 from deckhand.domain.errors import DailyAllowanceUsedUp
 from deckhand.domain.principal import Principal
 from deckhand.storage.usage import UsageBook
@@ -18,8 +18,8 @@ from tests.stores import Shelf, new_token
 
 RACERS = 16
 DAY = "2027-01-15"
-# Estimated as a token each: [] and []
-STEP = ANSWER_TOKENS + 2
+# Two tokens for [][]
+STEP = LONGEST_ANSWER + 2
 ROOM_FOR = 5
 
 pytestmark = pytest.mark.parametrize("shelf", ["sqlite-file", "ministack"], indirect=True)
@@ -35,7 +35,7 @@ def principal(shelf: Shelf) -> Principal:
 
 
 def test_sixteen_turns_at_once_never_pass_the_allowance(shelf: Shelf) -> None:
-    """All hold their reservations until each has asked, then use all that they reserved."""
+    """All hold what they reserved until each has asked, then use it up. A sixth gets half an answer."""
     made = metering(shelf, Allowance(tokens=STEP * ROOM_FOR + STEP // 2))
     caller, gathered = principal(shelf), threading.Barrier(RACERS)
 
@@ -43,20 +43,20 @@ def test_sixteen_turns_at_once_never_pass_the_allowance(shelf: Shelf) -> None:
         meter = made.meter(caller)
         gathered.wait(timeout=30)
         try:
-            await meter.reserve(StepRequest(messages=[], tools=[]))
+            longest = await meter.reserve(StepRequest(messages=[], tools=[]))
         except DailyAllowanceUsedUp:
             gathered.wait(timeout=30)
             return False
         gathered.wait(timeout=30)
-        await meter.settle(Answer(usage=Usage(input_tokens=2, output_tokens=ANSWER_TOKENS)))
+        await meter.settle(Answer(usage=Usage(input_tokens=2, output_tokens=longest or 0)))
         await meter.close()
         return True
 
     with ThreadPoolExecutor(RACERS) as pool:
         ran = list(pool.map(lambda _: asyncio.run(turn()), range(RACERS)))
     stored = UsageBook(shelf.store, caller, now=shelf.clock, new_id=new_token).read(DAY)
-    assert sum(ran) == ROOM_FOR
-    assert stored.spent == Spent(input=2 * ROOM_FOR, output=ANSWER_TOKENS * ROOM_FOR, unpriced=True)
+    assert sum(ran) == ROOM_FOR + 1
+    assert stored.spent.total == STEP * ROOM_FOR + STEP // 2
     assert stored.reserved == {}
 
 

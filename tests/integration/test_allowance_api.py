@@ -131,6 +131,12 @@ def test_a_failed_call_gives_back_what_it_reserved(deploy: Deploy) -> None:
     assert usage(api) == {"days": [], "left": {"tokens": 1_000_000}, "resetsAt": usage(api)["resetsAt"]}
 
 
+def test_an_answer_that_is_cut_by_what_is_left_is_capped_by_size(deploy: Deploy) -> None:
+    api = deploy(says("as far as it", usage=USED, finish="length"), CHAT_DAILY_TOKENS="30000")
+    reply = api.chat(api.conversation(), "hi").body
+    assert (reply["capped"], reply["cappedBy"]) == (True, "size")
+
+
 def test_a_call_in_flight_holds_what_it_may_need(deploy: Deploy) -> None:
     gate = Gate()
     api = deploy([gate, *says("hello", usage=USED)], CHAT_DAILY_TOKENS=ROOMY)

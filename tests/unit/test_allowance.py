@@ -10,16 +10,20 @@ from hypothesis import strategies as st
 
 from deckhand.domain.allowance import (
     ANSWER_TOKENS,
+    LONGEST_ANSWER,
     Allowance,
     DayUsage,
+    Left,
     Payment,
     Reserved,
     Spent,
     day_of,
     days_before,
     estimated_tokens,
+    most_tokens,
     resets_at,
 )
+from deckhand.domain.price import Price
 
 NOW = 1_776_643_200.0  # 2026-04-20T00:00:00Z
 LATER = int(NOW) + 600
@@ -158,4 +162,47 @@ def test_an_estimate_is_never_below_a_third_of_the_text(text: str) -> None:
 def test_other_scripts_than_latin_take_a_token_a_character() -> None:
     assert estimated_tokens("体重を記録") == 5
     assert estimated_tokens("log my weight") == 5
-    assert ANSWER_TOKENS > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("", 0),
+        ("log my weight", 7),
+        ('"2026-04-20",85.5', 14),  # a digit, a token
+        ("体重", 6),  # a tokenizer that does not know them spells their bytes
+        ("👩‍👩‍👧", 18),
+        ("𐌰" * 1_000, 4_000),
+        ("\ud800", 1),
+    ],
+)
+def test_what_is_reserved_for_a_text_is_what_the_worst_tokenizer_makes_of_it(text: str, most: int) -> None:
+    assert most_tokens(text) == most
+
+
+@given(st.text())
+def test_what_is_reserved_for_a_text_is_never_below_its_estimate(text: str) -> None:
+    assert estimated_tokens(text) <= most_tokens(text)
+    assert most_tokens(text) <= len(text.encode("utf-8", "replace"))
+
+
+money = st.one_of(st.none(), st.decimals(0, 10**12, places=6))
+prices = st.decimals(0, 999, places=4)
+
+
+@given(st.one_of(st.none(), st.integers(0, 10**6)), money, st.integers(0, 10**6), prices, prices)
+def test_the_longest_answer_fits_what_is_left_beside_its_prompt(
+    tokens: int | None, cost: Decimal | None, prompt: int, input: Decimal, output: Decimal
+) -> None:
+    left, price = Left(tokens, cost), Price(input=input, output=output)
+    answer = left.answer(prompt, price)
+    assert answer == 0 or ANSWER_TOKENS <= answer <= LONGEST_ANSWER
+    if answer:
+        assert tokens is None or prompt + answer <= tokens
+        assert cost is None or price.at_most(input=prompt, output=answer) <= cost
+        one_more = price.at_most(input=prompt, output=answer + 1)
+        assert answer == LONGEST_ANSWER or prompt + answer == tokens or (cost is not None and one_more > cost)
+
+
+def test_money_limits_no_answer_whose_price_is_not_known() -> None:
+    assert Left(None, Decimal("0.000001")).answer(10**6, None) == LONGEST_ANSWER

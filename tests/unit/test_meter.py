@@ -30,11 +30,13 @@ class FakeMeter:
 
     refusal: Exception | None = None
     told: list[object] = field(default_factory=list)
+    longest: int | None = None
 
-    async def reserve(self, request: StepRequest) -> None:
+    async def reserve(self, request: StepRequest) -> int | None:
         self.told.append("reserve")
         if self.refusal is not None:
             raise self.refusal
+        return self.longest
 
     async def settle(self, answer: Answer) -> Usage | None:
         self.told.append(answer.usage)
@@ -59,6 +61,14 @@ async def test_a_call_is_reserved_for_and_settled_by_its_answer() -> None:
     assert texts == [TextDelta("a"), TextDelta("b")]
     assert isinstance(answer, Answer)
     assert (answer.text, answer.usage) == ("ab", PRICED)
+
+
+@pytest.mark.parametrize("longest", [None, 5_000])
+async def test_the_model_is_told_how_long_an_answer_was_reserved_for(longest: int | None) -> None:
+    gateway = FakeGateway(says("a"))
+    metered = MeteredGateway(gateway, FakeMeter(longest=longest))
+    assert [item async for item in metered.stream(REQUEST)]
+    assert [request.max_output for request in gateway.requests] == [longest]
 
 
 async def test_without_a_reservation_the_model_is_not_asked() -> None:

@@ -13,7 +13,15 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from deckhand.agent.chat import Answer, StepLimits, StepRequest, ToolCall, Usage
-from deckhand.domain.allowance import ANSWER_TOKENS, Allowance, DayUsage, Spent, estimated_tokens
+from deckhand.domain.allowance import (
+    ANSWER_TOKENS,
+    LONGEST_ANSWER,
+    Allowance,
+    DayUsage,
+    Spent,
+    estimated_tokens,
+    most_tokens,
+)
 from deckhand.domain.errors import DailyAllowanceUsedUp, StorageUnavailable
 from deckhand.domain.price import Price, Prices
 from deckhand.domain.principal import Principal
@@ -28,7 +36,8 @@ from tests.stores import Clock
 ANN = Principal(kind="user", id="ann", user="ann", role="owner")
 DAY = "2027-01-15"
 REQUEST = StepRequest(messages=[{"role": "user", "content": "x" * 300}], tools=[], limits=StepLimits(deadline=100.0))
-PROMPT = estimated_tokens('[{"role":"user","content":"' + "x" * 300 + '"}]') + 1
+TEXT = '[{"role":"user","content":"' + "x" * 300 + '"}][]'
+PROMPT, MOST = estimated_tokens(TEXT), most_tokens(TEXT)
 PRICES = Prices({"m": Price(input=Decimal(1), output=Decimal(2), cached_input=Decimal("0.1"), cache_write=Decimal(3))})
 
 
@@ -230,13 +239,33 @@ async def test_a_call_that_broke_off_is_estimated_by_what_it_showed(desk: Desk) 
 # -- with one
 
 
-async def test_a_step_reserves_its_prompt_and_an_answer_before_it_is_made(desk: Desk) -> None:
-    desk.allowance = Allowance(tokens=10_000)
-    await desk.meter().reserve(REQUEST)
+async def test_a_step_reserves_its_prompt_and_a_long_answer_before_it_is_made(desk: Desk) -> None:
+    desk.allowance = Allowance(tokens=100_000)
+    assert await desk.meter().reserve(REQUEST) == LONGEST_ANSWER
     (reserved,) = desk.stored().reserved.values()
-    assert reserved.tokens == PROMPT + ANSWER_TOKENS
-    assert reserved.cost == (3 * PROMPT + 2 * ANSWER_TOKENS) * Decimal("0.000001"), "as if all of it were written"
+    assert reserved.tokens == MOST + LONGEST_ANSWER
+    assert reserved.cost == (3 * MOST + 2 * LONGEST_ANSWER) * Decimal("0.000001"), "as if all of it were written"
     assert reserved.expires == int(desk.clock.time) + 100 + EXPIRY_MARGIN_S
+
+
+async def test_without_an_allowance_an_answer_is_not_limited(desk: Desk) -> None:
+    assert await desk.meter().reserve(REQUEST) is None
+
+
+async def test_where_less_is_left_the_answer_may_be_shorter_down_to_what_a_model_needs(desk: Desk) -> None:
+    desk.allowance = Allowance(tokens=2 * (MOST + ANSWER_TOKENS) + LONGEST_ANSWER - 1)
+    first, second, third = desk.meter(), desk.meter(), desk.meter()
+    assert await first.reserve(REQUEST) == LONGEST_ANSWER
+    assert await second.reserve(REQUEST) == 2 * ANSWER_TOKENS - 1
+    with pytest.raises(DailyAllowanceUsedUp):
+        await third.reserve(REQUEST)
+
+
+async def test_money_that_is_left_bounds_the_answer_by_its_price(desk: Desk) -> None:
+    desk.allowance = Allowance(tokens=100_000, cost=(3 * MOST + 2 * 5_000) * Decimal("0.000001"))
+    assert await desk.meter().reserve(REQUEST) == 5_000
+    with pytest.raises(DailyAllowanceUsedUp):
+        await desk.meter().reserve(REQUEST)
 
 
 async def test_a_step_costs_two_writes_and_its_turn_one_read(desk: Desk) -> None:
@@ -252,20 +281,20 @@ async def test_a_step_costs_two_writes_and_its_turn_one_read(desk: Desk) -> None
 
 
 async def test_a_step_that_may_need_more_than_is_left_is_refused_with_what_is_left(desk: Desk) -> None:
-    desk.allowance = Allowance(tokens=PROMPT + ANSWER_TOKENS + 109, cost=Decimal(1))
+    desk.allowance = Allowance(tokens=MOST + ANSWER_TOKENS + 109, cost=Decimal(1))
     meter = desk.meter()
     await meter.reserve(REQUEST)
     await meter.settle(answered(USED))
     with pytest.raises(DailyAllowanceUsedUp) as refused:
         await meter.reserve(REQUEST)
     await meter.give_up(None)
-    left = {"tokens": PROMPT + ANSWER_TOKENS - 1, "costUsd": float(1 - usd())}
+    left = {"tokens": MOST + ANSWER_TOKENS - 1, "costUsd": float(1 - usd())}
     assert refused.value.details == {"left": left, "resetsAt": "2027-01-16T00:00:00.000Z"}
     assert desk.stored().reserved == {}
 
 
 async def test_a_refusal_is_never_by_what_was_remembered(desk: Desk) -> None:
-    desk.allowance = Allowance(tokens=2 * (PROMPT + ANSWER_TOKENS))
+    desk.allowance = Allowance(tokens=MOST + LONGEST_ANSWER + MOST + ANSWER_TOKENS + 110)
     meter, other = desk.meter(), desk.meter()
     await other.reserve(REQUEST)
     await meter.reserve(REQUEST)
@@ -288,7 +317,7 @@ async def test_nothing_left_is_known_before_a_turn_begins(desk: Desk) -> None:
 
 
 async def test_a_step_that_was_given_up_frees_what_it_reserved(desk: Desk) -> None:
-    desk.allowance = Allowance(tokens=PROMPT + ANSWER_TOKENS)
+    desk.allowance = Allowance(tokens=MOST + ANSWER_TOKENS)
     meter = desk.meter()
     for _ in range(3):
         await meter.reserve(REQUEST)
@@ -297,7 +326,7 @@ async def test_a_step_that_was_given_up_frees_what_it_reserved(desk: Desk) -> No
 
 
 async def test_what_a_dead_process_reserved_is_free_again_when_its_step_would_be_over(desk: Desk) -> None:
-    desk.allowance = Allowance(tokens=PROMPT + ANSWER_TOKENS)
+    desk.allowance = Allowance(tokens=MOST + ANSWER_TOKENS)
     await desk.meter().reserve(REQUEST)
     meter = desk.meter()
     with pytest.raises(DailyAllowanceUsedUp):
@@ -307,7 +336,7 @@ async def test_what_a_dead_process_reserved_is_free_again_when_its_step_would_be
 
 
 async def test_a_new_day_begins_in_the_callers_zone(desk: Desk) -> None:
-    desk.allowance, desk.zone = Allowance(tokens=PROMPT + ANSWER_TOKENS), ZoneInfo("Asia/Tokyo")
+    desk.allowance, desk.zone = Allowance(tokens=MOST + ANSWER_TOKENS), ZoneInfo("Asia/Tokyo")
     meter = desk.meter()
     await meter.reserve(REQUEST)
     desk.clock.time += 7 * 3600  # 08:00 in UTC at first, 17:00 in Tokyo
@@ -318,7 +347,7 @@ async def test_a_new_day_begins_in_the_callers_zone(desk: Desk) -> None:
 
 
 async def test_a_failing_store_refuses_a_step(desk: Desk) -> None:
-    desk.allowance = Allowance(tokens=10_000)
+    desk.allowance = Allowance(tokens=100_000)
     desk.store.failures = 3
     with pytest.raises(StorageUnavailable):
         await desk.meter().reserve(REQUEST)

@@ -288,6 +288,11 @@ def test_case_14_a_clean_end_after_the_finish_reason_is_whole() -> None:
     assert answer_of(delta(content="Hi"), delta("stop")).text == "Hi"
 
 
+@pytest.mark.parametrize("word", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+def test_case_7_an_answer_cut_by_length_is_known_by_any_word_for_it(word: str) -> None:
+    assert answer_of(delta(content="Hi"), delta(word)).finish == "length"
+
+
 def test_case_14_done_without_anything_said_is_cut() -> None:
     with pytest.raises(TryFailed):
         assembled([delta(role="assistant", content=""), DONE])

@@ -76,11 +76,14 @@ class StepLimits:
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """`messages` and `tools` in the chat-completions form, with cache marks where the prompt wants them."""
+    """`messages` and `tools` in the chat-completions form, with cache marks where the prompt wants them. `max_output`
+    is the longest answer in tokens, thinking included (None: the gateway's own).
+    """
 
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]]
     limits: StepLimits = StepLimits()
+    max_output: int | None = None
 
 
 class StepIdle(GatewayError):

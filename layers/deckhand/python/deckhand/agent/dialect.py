@@ -25,6 +25,29 @@ _NULLNESS = re.compile(r"\bnull\b|\bnone\b|nil\b|required|missing|string|must be
 _BLOCKS = re.compile(r"string|list|array|sequence|block|part|type|object|invalid|unsupported|not supported|expected")
 
 
+_LIMIT = re.compile(r"max_\w*tokens|max\w* (?:output|completion|new) tokens|completion tokens")
+_TOO_LARGE = re.compile(r"too (?:large|big|high|long|many)|at most|less than|up to|\bmaximum\b|range|exceed|[<>≤]")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimit:
+    """How the longest answer is named, None where no name is understood. Numbers from `too_large` on were refused, as
+    above what the endpoint's model ever gives: then its own limit is the tighter one.
+    """
+
+    name: Literal["max_tokens", "max_completion_tokens"] | None = "max_tokens"
+    too_large: int | None = None
+
+    def sends(self, tokens: int) -> bool:
+        return self.name is not None and (self.too_large is None or tokens < self.too_large)
+
+    def after(self, tokens: int, complaint: str) -> "OutputLimit":
+        """What to try when this was refused for the number or the name."""
+        if _TOO_LARGE.search(complaint):
+            return replace(self, too_large=tokens)
+        return replace(self, name="max_completion_tokens" if self.name == "max_tokens" else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """`blocks`: content may be a list of text parts, with `cache_control` marks. `extras`: the provider's own fields
@@ -37,12 +60,26 @@ class Dialect:
     extras: bool = True
     no_content: Literal["null", "empty", "absent"] = "null"
     strict_ids: bool = False
+    limit: OutputLimit = OutputLimit()
 
     @classmethod
     def of(cls, model: str, *, prompt_cache: bool) -> "Dialect":
         """What is tried first."""
         strict = _STRICT_IDS.search(model.lower()) is not None
         return cls(blocks=prompt_cache, strict_ids=strict)
+
+
+def unlimited(dialect: Dialect, body: Body, complaint: str, *, full: bool) -> Dialect:
+    """The dialect with another form of the answer's limit, or none, when that was sent and is complained about; the
+    same one otherwise. `full`: the context has no room, and the limit may be what is too much (many servers add it to
+    the prompt).
+    """
+    tokens = body.get("max_tokens")
+    if tokens is None or not dialect.limit.sends(tokens):
+        return dialect
+    if full:
+        return replace(dialect, limit=replace(dialect.limit, too_large=tokens))
+    return replace(dialect, limit=dialect.limit.after(tokens, complaint)) if _LIMIT.search(complaint) else dialect
 
 
 def plainer(dialect: Dialect, body: Body, complaint: str) -> Dialect:
@@ -75,6 +112,9 @@ def _plainer_content(dialect: Dialect, messages: list[Body], complaint: str) -> 
 def spoken(body: Body, dialect: Dialect) -> Body:
     """The body in the endpoint's dialect. The given one is left as it is."""
     said = {key: value for key, value in body.items() if key != "stream_options" or dialect.stream_options}
+    tokens = said.pop("max_tokens", None)
+    if tokens is not None and dialect.limit.name is not None and dialect.limit.sends(tokens):
+        said[dialect.limit.name] = tokens
     said["messages"] = [_message(message, dialect) for message in body["messages"]]
     return said
 

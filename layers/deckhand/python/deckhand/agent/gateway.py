@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from deckhand.agent.chat import Answer, StepRequest, TextDelta
-from deckhand.agent.dialect import Body, Dialect, plainer, spoken
+from deckhand.agent.dialect import Body, Dialect, plainer, spoken, unlimited
 from deckhand.agent.refusals import Refusal, TryFailed, cut, looks_like_html, refusal_of
 from deckhand.agent.retry_after import retry_after
 from deckhand.agent.step_timer import StepTimer
 from deckhand.agent.stream import AnswerStream
 from deckhand.agent.tries import Tries
-from deckhand.domain.errors import GatewayUnreadable
+from deckhand.domain.errors import ContextFull, GatewayUnreadable
 
 if TYPE_CHECKING:
     from httpx2 import Request, Response
@@ -99,7 +99,7 @@ class HttpGateway:
             except TryFailed as caught:
                 failed = caught
             # Raised out here so that no upstream text hangs on our error.
-            plain = plainer(dialect, body, failed.refusal.complaint) if dialect == first_dialect else dialect
+            plain = _plainer(first_dialect, dialect, body, failed.refusal)
             pause = 0.0 if plain != dialect else tries.pause(failed, timer.left())
             if not self._again:
                 self._learned.dialect, pause = plain, None
@@ -118,6 +118,8 @@ class HttpGateway:
     def _body(self, request: StepRequest) -> Body:
         body: Body = {"model": self._endpoint.model} if self._endpoint.model else {}
         body |= {"messages": request.messages, "stream": True, "stream_options": {"include_usage": True}}
+        if request.max_output is not None:
+            body["max_tokens"] = request.max_output
         return body | {"tools": request.tools} if request.tools else body
 
     async def _try(self, body: Body, timer: StepTimer) -> AsyncGenerator[TextDelta | Answer, None]:
@@ -177,6 +179,15 @@ class HttpGateway:
         if (client := self._clients.get(loop)) is None:
             client = self._clients.setdefault(loop, await asyncio.to_thread(_connect, self._endpoint))
         return client
+
+
+def _plainer(first: Dialect, dialect: Dialect, body: Body, refusal: Refusal) -> Dialect:
+    """What to try next. The limit of the answer has few forms, and each may be tried; of the others one change."""
+    full = isinstance(refusal.error, ContextFull)
+    other = unlimited(dialect, body, refusal.complaint, full=full)
+    if other != dialect or replace(dialect, limit=first.limit) != first:
+        return other
+    return plainer(dialect, body, refusal.complaint)
 
 
 async def _texts(

@@ -15,8 +15,10 @@ _TOOK_TIME = (StepIdle, DeadlineReached, GatewayTimeout)
 class Meter(Protocol):
     """For one call at a time. Only `reserve` raises."""
 
-    async def reserve(self, request: StepRequest) -> None:
-        """Before a call. Raises `AllowanceUsedUp` when it may need more than is left, and storage errors."""
+    async def reserve(self, request: StepRequest) -> int | None:
+        """Before a call: the longest answer in tokens that was reserved for, None where nothing is limited. Raises
+        `AllowanceUsedUp` when too little is left, and storage errors.
+        """
         ...
 
     async def settle(self, answer: Answer) -> Usage | None:
@@ -39,9 +41,9 @@ class MeteredGateway:
         shown: list[str] = []
         used = answered = False
         try:
-            await self._meter.reserve(request)
+            limited = replace(request, max_output=await self._meter.reserve(request))
             used = True
-            async with aclosing(self._gateway.stream(request)) as items:  # type: ignore[type-var]
+            async with aclosing(self._gateway.stream(limited)) as items:  # type: ignore[type-var]
                 async for item in items:
                     if isinstance(item, Answer):
                         answered = True

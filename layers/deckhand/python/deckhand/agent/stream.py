@@ -21,6 +21,7 @@ from deckhand.agent.usage import read_usage
 __all__ = ["AnswerStream", "looks_like_call"]
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
+_CUT = {"max_tokens", "max_output_tokens", "max_completion_tokens", "model_length"}
 
 
 class MessageAssembly:
@@ -48,7 +49,7 @@ class MessageAssembly:
         self._model = _word(chunk.get("model")) or self._model
         self._usage = read_usage(chunk.get("usage")) or read_usage(choice.get("usage")) or self._usage
         yield from self._take(self._message(choice))
-        self.finish = _word(choice.get("finish_reason")) or self.finish
+        self.finish = _finish(choice.get("finish_reason")) or self.finish
         if self.finish == "error":
             raise cut()
 
@@ -199,3 +200,9 @@ def _is_json(text: str) -> bool:
 
 def _word(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _finish(value: Any) -> str | None:
+    """The gateway's word; what proxies pass on of other APIs for an answer that was cut is `length`."""
+    word = _word(value)
+    return "length" if word is not None and word.lower() in _CUT else word

@@ -14,19 +14,33 @@ from zoneinfo import ZoneInfo
 
 from deckhand.domain.errors import DailyAllowanceUsedUp
 from deckhand.domain.model import Model
+from deckhand.domain.price import Price
 from deckhand.domain.times import iso, local
 
 # No tokenizer is at hand; common ones make fewer tokens of English, JSON and other scripts than this.
 LETTERS_A_TOKEN = 3
 ANSWER_TOKENS = 4_096
-"""What is reserved for an answer, whose length nobody knows before."""
+"""With less room than this for its answer a model is not asked: thinking alone takes some thousand."""
+LONGEST_ANSWER = 32_768
+"""The most that is reserved for an answer, thinking included: what a model writes at 60 tokens a second until the hard
+end of a call, and half of that is more than most are made to give.
+"""
 ZERO = Decimal(0)
+_DIGITS = b"0123456789"
 
 
 def estimated_tokens(text: str) -> int:
     """Rather too many: one for three ASCII characters and one for each other."""
     ascii_count = len(text.encode("ascii", "ignore"))
     return -(-ascii_count // LETTERS_A_TOKEN) + len(text) - ascii_count
+
+
+def most_tokens(text: str) -> int:
+    """What no common tokenizer passes: some give each digit a token, and characters that they do not know one for each
+    byte; of other ASCII characters a token has two or more, but in long runs of random ones.
+    """
+    raw, others = text.encode("utf-8", "replace"), len(text.encode("ascii", "ignore").translate(None, _DIGITS))
+    return len(raw) - others // 2
 
 
 def day_of(now: float, zone: ZoneInfo) -> str:
@@ -105,6 +119,13 @@ class Left:
         """`{tokens?, costUsd?}`."""
         tokens = {} if self.tokens is None else {"tokens": self.tokens}
         return tokens if self.cost is None else {**tokens, "costUsd": float(self.cost)}
+
+    def answer(self, prompt: int, price: Price | None) -> int:
+        """How long the answer to so many tokens may be; 0 where there is no room for one worth asking for."""
+        longest = LONGEST_ANSWER if self.tokens is None else min(LONGEST_ANSWER, self.tokens - prompt)
+        if self.cost is not None and price is not None:
+            longest = price.longest(self.cost - price.at_most(input=prompt, output=0), within=max(0, longest))
+        return longest if longest >= ANSWER_TOKENS and not self.is_nothing else 0
 
     def refusal(self, now: float, zone: ZoneInfo) -> DailyAllowanceUsedUp:
         return DailyAllowanceUsedUp(left=self.fields(), resetsAt=resets_at(now, zone))

@@ -33,7 +33,15 @@ class Price(Model):
 
     def at_most(self, *, input: int, output: int) -> Decimal:
         """USD when every token of the input is of the dearest kind."""
-        return self.cost(input=input, output=output).max(self.cost(input=0, written=input, output=output))
+        kinds = ({"input": input}, {"input": 0, "cached": input}, {"input": 0, "written": input})
+        return max(self.cost(output=output, **kind) for kind in kinds)
+
+    def longest(self, money: Decimal, *, within: int) -> int:
+        """How many tokens of output so much USD pays for, `within` at most."""
+        if money < 0:
+            return 0
+        # What costs nothing ends here.
+        return within if self.cost(input=0, output=within) <= money else int(money.scaleb(6) // self.output)
 
 
 class Prices:

@@ -16,7 +16,6 @@ from zoneinfo import ZoneInfo
 
 from deckhand.agent.chat import Answer, StepRequest, Usage
 from deckhand.domain.allowance import (
-    ANSWER_TOKENS,
     ZERO,
     Allowance,
     DayUsage,
@@ -25,6 +24,7 @@ from deckhand.domain.allowance import (
     Spent,
     day_of,
     estimated_tokens,
+    most_tokens,
 )
 from deckhand.domain.errors import StorageError
 from deckhand.domain.price import Price, Prices
@@ -61,14 +61,13 @@ class _Step:
 
     request: StepRequest
     began: float
-    tokens: int | None = None
     name: str | None = None
+    answer: int | None = None
     expires: int = 0
 
-    def prompt_tokens(self) -> int:
-        if self.tokens is None:
-            self.tokens = estimated_tokens(_text(self.request.messages)) + estimated_tokens(_text(self.request.tools))
-        return self.tokens
+    @property
+    def prompt(self) -> str:
+        return _text(self.request.messages) + _text(self.request.tools)
 
 
 class TurnMeter:
@@ -96,11 +95,12 @@ class TurnMeter:
             if left.is_nothing:
                 raise left.refusal(now, self._zone)
 
-    async def reserve(self, request: StepRequest) -> None:
+    async def reserve(self, request: StepRequest) -> int | None:
         """See `Meter`. A reservation lives as long as the step may take, retries included."""
-        self._step = _Step(request, self._now())
+        self._step = step = _Step(request, self._now())
         if self._allowance.is_limited:
-            await self._in_thread(self._reserve, self._step)
+            await self._in_thread(self._reserve, step)
+        return step.answer
 
     async def settle(self, answer: Answer) -> Usage | None:
         """See `Meter`."""
@@ -125,29 +125,29 @@ class TurnMeter:
             await self._write()
 
     def _reserve(self, step: _Step) -> None:
-        prompt, price = step.prompt_tokens(), self._metering.prices.find(self._metering.model)
+        prompt, price = most_tokens(step.prompt), self._metering.prices.find(self._metering.model)
         limits, now = step.request.limits, self._now()
         longest = limits.ceiling if limits.deadline is None else min(limits.ceiling, limits.deadline)
-        wanted = Reserved(
-            tokens=prompt + ANSWER_TOKENS,
-            cost=ZERO if price is None else price.at_most(input=prompt, output=ANSWER_TOKENS),
-            expires=int(now + longest) + EXPIRY_MARGIN_S,
-        )
-        name = self._new_id()
+        name, expires = self._new_id(), int(now + longest) + EXPIRY_MARGIN_S
 
         def reserving(usage: DayUsage) -> DayUsage:
-            reserved = usage.reserving(name, wanted, self._allowance, now)
+            left = usage.left(self._allowance, now)
+            step.answer = answer = left.answer(prompt, price)
+            cost = ZERO if price is None else price.at_most(input=prompt, output=answer)
+            wanted = Reserved(tokens=prompt + answer, cost=cost, expires=expires)
+            reserved = usage.reserving(name, wanted, self._allowance, now) if answer else None
             if reserved is None:
-                raise usage.left(self._allowance, now).refusal(now, self._zone)
+                raise left.refusal(now, self._zone)
             return reserved
 
         self._book.change(day_of(step.began, self._zone), reserving)
-        step.name, step.expires = name, wanted.expires
+        step.name, step.expires = name, expires
 
     def _estimate(self, price: Price | None, said: str) -> Spent:
         """What a call used that the gateway did not report."""
         step = self._step
-        usage = Usage(input_tokens=step.prompt_tokens() if step else 0, output_tokens=estimated_tokens(said))
+        prompt = estimated_tokens(step.prompt) if step else 0
+        usage = Usage(input_tokens=prompt, output_tokens=estimated_tokens(said))
         return bill(usage, price, estimated=True)
 
     async def _pay(self, spent: Spent) -> None:
