@@ -41,7 +41,7 @@ async def test_a_killed_process_holds_its_share_no_longer_than_its_step_may_take
     (held,) = stored(world).reserved.values()
 
     # Room for one step, not for two.
-    world.allowance = Allowance(tokens=held.tokens * 3 // 2)
+    world.allowance = Allowance(tokens=held.tokens + 4_096)
     world.clock.time += 60
     refused = await world.process().ask("And now?")
     assert (refused.told[-2].event.data["code"], refused.names[-1]) == ("allowance_used_up", "done")

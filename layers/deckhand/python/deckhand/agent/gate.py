@@ -23,7 +23,7 @@ class Gate(Protocol):
         ...
 
     def check(self) -> None:
-        """Before anything is changed. Raises `AgentSwitchedOff`."""
+        """Before anything is changed. Raises `AgentSwitchedOff`, and `NotAllowed` for whose rights have ended."""
         ...
 
     def propose(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from deckhand.domain.errors import NotAllowed
 from deckhand.domain.model import Model
 from deckhand.domain.principal import Principal, Role
+from deckhand.domain.times import epoch
 
 PREFIX = "dk_"
 SECRET_BYTES = 32
@@ -30,7 +31,8 @@ class AccessToken(Model):
     expires_at: str | None = None
 
     def principal(self) -> Principal:
-        return Principal("token", self.id, self.user, self.role, self.tenant, self.operations, self.cards)
+        until = None if self.expires_at is None else epoch(self.expires_at)
+        return Principal("token", self.id, self.user, self.role, self.tenant, self.operations, self.cards, until)
 
 
 def fingerprint(secret: str) -> str:

@@ -17,6 +17,7 @@ class Actor(Model):
     tenant: str
     operations: frozenset[str] | None = None
     cards: frozenset[str] | None = None
+    until: float | None = None
 
     @classmethod
     def of(cls, principal: Principal) -> "Actor":

@@ -11,7 +11,8 @@ Channel = Literal["api", "chat", "direct", "mcp", "schedule", "bus"]
 @dataclass(frozen=True, slots=True)
 class Principal:
     """`id` names who acts, `user` whose conversations and settings they see, `tenant` whose deployment it is (never
-    from the request). `operations` and `cards` are what a scoped token is narrowed to, None where it is not.
+    from the request). `operations` and `cards` are what a scoped token is narrowed to, None where it is not. `until` is
+    when it ends by itself, in epoch seconds.
     """
 
     kind: Kind
@@ -21,6 +22,7 @@ class Principal:
     tenant: str = "main"
     operations: frozenset[str] | None = None
     cards: frozenset[str] | None = None
+    until: float | None = None
 
     @property
     def name(self) -> str:

@@ -13,9 +13,9 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.meter import MeteredGateway
 from deckhand.domain.errors import (
-    AgentSwitchedOff,
     AllowanceUsedUp,
     DailyAllowanceUsedUp,
+    NotAllowed,
     PushUnfinished,
     StorageError,
     TurnRunning,
@@ -126,12 +126,13 @@ class JobWorker:
         """A title counts like any call; without anything left for it the next turn asks again."""
         meter = self._metering.meter(job.actor.principal())
         try:
-            metered = MeteredGateway(SwitchedGateway(gateway, self._context.store, job.actor.principal()), meter)
+            principal, now = job.actor.principal(), self._context.now
+            metered = MeteredGateway(SwitchedGateway(gateway, self._context.store, principal, now=now), meter)
             await make_title(self._context, metered, _owner(job), job.conversation)
         except DailyAllowanceUsedUp:
             logger.info("no title made: the allowance is used up")
-        except AgentSwitchedOff:
-            logger.info("no title made: the assistant is switched off")
+        except NotAllowed as refused:
+            logger.info("no title made", code=refused.code)
         finally:
             await meter.close()
 
@@ -148,7 +149,7 @@ class JobWorker:
         """Nothing to do when another turn runs: its end looks at what was decided."""
         if self._chats is None:
             return
-        with suppress(TurnRunning, UnknownConversation, AgentSwitchedOff, AllowanceUsedUp):
+        with suppress(TurnRunning, UnknownConversation, NotAllowed, AllowanceUsedUp):
             self._thread.submit(self._chats.run_continued(job, time_left=left)).result()
 
 

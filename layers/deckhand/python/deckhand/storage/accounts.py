@@ -6,8 +6,8 @@ identity  session#<hash>                it          see sessions.py
 identity  <tenant>#recovery#<selector>  it          a recovery code
 
 A change is one transaction on the condition that the account is as it was read, so that what it removes (sessions,
-codes) is gone when it is done, whatever happens at the same time. A user who comes or goes leaves a marker for the
-index of reminders in it.
+codes, a role) is gone when it is done, whatever happens at the same time. A user who comes or goes leaves a marker for
+the index of reminders in it.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ from deckhand.domain.account import Account
 from deckhand.domain.errors import ConditionFailed, LastOwner, StorageUnavailable, UnknownUser
 from deckhand.domain.recovery import Code, StoredCode
 from deckhand.storage.due import Marked, mark
+from deckhand.storage.endings import roles_ended
 from deckhand.storage.port import ABSENT, Check, Delete, Item, ItemStore, Key, Op, Put, VersionIs
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.tokens import somebody_is_known
@@ -93,6 +94,8 @@ class Accounts:
             ops.append(self._another_owner(account.id))
         moving = len(ops) if before is not None else 0
         ops += [*self._sides(was, account), *edit.also]
+        if was is not None and (was.role, was.disabled) != (account.role, account.disabled):
+            ops += roles_ended(self._tenant, account)
         if was is None or was.disabled != account.disabled:
             ops.append(mark(self._tenant, Marked.ACCOUNT, account.id, self._new_id(), away=account.disabled))
         try:

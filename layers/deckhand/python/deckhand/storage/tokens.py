@@ -14,6 +14,7 @@ from deckhand.domain import json_text
 from deckhand.domain.access_token import AccessToken, fingerprint
 from deckhand.domain.errors import ConditionFailed, StorageError, TooManyTokens, UnknownToken
 from deckhand.domain.times import iso
+from deckhand.storage.endings import token_ended
 from deckhand.storage.port import ABSENT, Delete, Item, ItemStore, Key, Put
 
 MAX_TOKENS = 200
@@ -73,6 +74,7 @@ class Tokens:
                 Delete(Key("identity", _list(tenant), token_id)),
                 Delete(Key("deck", _uses(tenant), token_id)),
                 Delete(Key("deck", f"{tenant}#token-used", token_id)),
+                token_ended(tenant, token_id, self._now()),
             ],
             token=self._new_id(),
         )

@@ -35,6 +35,7 @@ from deckhand.operations.docs import DOCS
 from deckhand.operations.permission import may_read, visible_cards
 from deckhand.operations.reports import index
 from deckhand.storage.conversations import Owner
+from deckhand.storage.endings import Endings
 from deckhand.storage.proposals import Proposals
 from deckhand.storage.switches import Switches
 from deckhand.turns.announcement import announce, message_created, proposal_opened
@@ -165,8 +166,11 @@ class Chats:
         return turn, lambda publish: self._run_stored(wanted.principal, turn, wish, publish, meter)
 
     def go_on(self, wanted: NewTurn, wish: TurnWish) -> tuple[Turn, Run] | Claimed | None:
-        """The turn after the last decision; None when it was started before. Raises what `start_turn` raises."""
+        """The turn after the last decision; None when it was started before. Raises what `start_turn` raises, and
+        `NotAllowed` when the rights of whom it is for have ended.
+        """
         self._switched_on(wanted.principal)
+        Endings(self._context.store, now=self._context.now).check(wanted.principal)
         meter = self._metering.meter(wanted.principal)
         turn = start_continuation(self._context, replace(wanted, admit=meter.admit))
         if turn is None or isinstance(turn, Claimed):
@@ -377,7 +381,9 @@ class Chats:
         budget = self._settings.budget
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
-        switched = SwitchedGateway(wish.pinned or self._gateway, self._context.store, caller.principal)
+        switched = SwitchedGateway(
+            wish.pinned or self._gateway, self._context.store, caller.principal, now=self._context.now
+        )
         gateway = MeteredGateway(switched, meter)
         return Loop(gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)
 

@@ -41,6 +41,7 @@ from deckhand.operations.permission import card_of, permission
 from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.storage.audit import audit_key, put_entry
 from deckhand.storage.conversations import Owner, header_key
+from deckhand.storage.endings import Endings
 from deckhand.storage.port import EXISTS, Check, Op
 from deckhand.storage.proposals import Proposals, StoredProposal, check_proposal, put_proposal
 from deckhand.storage.repeat import write_surely
@@ -78,6 +79,7 @@ class Decisions:
     def __init__(self, context: TurnContext, caller_for: Callable[[Principal, Channel], Caller]) -> None:
         self._context, self._caller_for = context, caller_for
         self._proposals = Proposals(context.store)
+        self._endings = Endings(context.store, now=context.now)
 
     def find(self, owner: Owner, id: str) -> StoredProposal:
         """Raises `UnknownProposal`. One whose process is gone is taken back first."""
@@ -177,7 +179,7 @@ class Decisions:
         for who in dict.fromkeys((principal, acting(principal, proposal))):
             caller = replace(self._caller_for(who, proposal.channel), confirmed=True, origin=origin)
             decision = permission(caller, operation, given, confirmed=True)
-            if decision.verdict != "allow":
+            if decision.verdict != "allow" or self._endings.over(who):
                 note(caller, describe(caller, operation, given, "denied", decision))
                 raise NotAllowed()
         return _Call(operation, given, caller, decision)
@@ -212,10 +214,14 @@ class Decisions:
         ops: list[Op] = [put_proposal(owner, moved, after=stored), put_entry(principal.tenant, told)]
         if moved.conversation:
             ops.append(Check(header_key(owner, moved.conversation), EXISTS))
-        switches = Switches(self._context.store, principal.tenant).checks(principal, moved.actor.principal())
+        acted = moved.actor.principal()
+        switches = Switches(self._context.store, principal.tenant).checks(principal, acted)
+        rights = [] if call is None else self._endings.checks(principal, acting(principal, moved))
         try:
-            write_surely(self._context.store, [*ops, *switches], token=self._context.new_id())
+            write_surely(self._context.store, [*ops, *switches, *rights], token=self._context.new_id())
         except ConditionFailed as failed:
+            if failed.index >= len(ops) + len(switches):
+                raise NotAllowed() from None
             if failed.index >= len(ops):
                 raise AgentSwitchedOff() from None
             if failed.index > 1:

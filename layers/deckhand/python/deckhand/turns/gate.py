@@ -11,6 +11,7 @@ from deckhand.domain.job import Actor
 from deckhand.domain.proposal import Proposal, arguments_hash
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Operation
+from deckhand.storage.endings import Endings
 from deckhand.storage.grants import Grants
 from deckhand.storage.proposals import proposal_id
 from deckhand.storage.switches import Switches
@@ -40,6 +41,7 @@ class TurnGate:
 
     def check(self) -> None:
         Switches(self.caller.store, self.caller.principal.tenant).check(self.caller.principal)
+        Endings(self.caller.store, now=self.caller.now).check(self.caller.principal)
 
     def propose(
         self,

@@ -1,24 +1,36 @@
-"""A gateway behind the switch of `chat.ai-agent`: looked at before every call of the model."""
+"""A gateway behind the switch of `chat.ai-agent` and the rights of whoever it works for: looked at before every call of
+the model.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from deckhand.agent.chat import Answer, ChatGateway, StepRequest, TextDelta
 from deckhand.domain.principal import Principal
+from deckhand.storage.endings import Endings
 from deckhand.storage.port import ItemStore
 from deckhand.storage.switches import Switches
 
 
 class SwitchedGateway:
-    """For one principal. A call raises `AgentSwitchedOff` where the assistant is off for them."""
+    """For one principal. A call raises `AgentSwitchedOff` where the assistant is off for them, and `NotAllowed` once
+    their rights have ended.
+    """
 
-    def __init__(self, gateway: ChatGateway, store: ItemStore, principal: Principal) -> None:
-        self._gateway, self._switches, self._principal = gateway, Switches(store, principal.tenant), principal
+    def __init__(
+        self, gateway: ChatGateway, store: ItemStore, principal: Principal, *, now: Callable[[], float]
+    ) -> None:
+        self._gateway, self._principal = gateway, principal
+        self._switches, self._endings = Switches(store, principal.tenant), Endings(store, now=now)
 
     async def stream(self, request: StepRequest) -> AsyncGenerator[TextDelta | Answer, None]:
         """See `ChatGateway.stream`."""
-        await asyncio.to_thread(self._switches.check, self._principal)
+        await asyncio.to_thread(self._check)
         async with aclosing(self._gateway.stream(request)) as items:  # type: ignore[type-var]
             async for item in items:
                 yield item
+
+    def _check(self) -> None:
+        self._switches.check(self._principal)
+        self._endings.check(self._principal)
