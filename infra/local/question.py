@@ -35,16 +35,21 @@ def whole(proposal: Mapping[str, Any], zone: tzinfo | None = None, *, named: boo
     """A proposal in full, nothing of it hidden. `zone`: of the time until which it waits, None for this machine's.
     `named`: with its id.
     """
-    short = unhidden(json.dumps(proposal["arguments"], ensure_ascii=False))
-    tall = unhidden(json.dumps(proposal["arguments"], ensure_ascii=False, indent=2)).replace("\n", f"\n{INDENT}")
     lines = [
         one_line(str(proposal["summary"])),
         f"  tool: {one_line(str(proposal['tool']))}",
         *(f"  id: {one_line(str(proposal['id']))}" for _ in range(named)),
-        f"  arguments: {short}" if len(short) <= ONE_LINE else f"  arguments:\n{INDENT}{tall}",
+        _field("arguments", proposal["arguments"]),
+        *(_field("changes", proposal["target"]) for _ in range("target" in proposal)),
         f"  until: {_local(str(proposal['expiresAt']), zone)}",
     ]
     return "\n".join(lines)
+
+
+def _field(name: str, value: Any) -> str:
+    short = unhidden(json.dumps(value, ensure_ascii=False))
+    tall = unhidden(json.dumps(value, ensure_ascii=False, indent=2)).replace("\n", f"\n{INDENT}")
+    return f"  {name}: {short}" if len(short) <= ONE_LINE else f"  {name}:\n{INDENT}{tall}"
 
 
 def ask(proposal: Mapping[str, Any], read: Read) -> Verdict:

@@ -161,6 +161,114 @@ def test_defect_7_what_runs_is_what_was_shown(api: Gated, monkeypatch: pytest.Mo
     assert api.rows("weight") == WEIGHTS[:1]
 
 
+@pytest.mark.parametrize("tool", ["remove_row", "update_row"])
+def test_defect_7_a_place_that_holds_another_row_by_now_is_left_alone(api: Gated, tool: str) -> None:
+    """The person was shown a row; what is at its place when they say yes may be another one."""
+    api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-15", "doses": [1]}})
+    changes = {"changes": {"doses": None}} if tool == "update_row" else {}
+    [proposal] = api.propose(call(tool, {"id": "weight", "path": "[index=2]", **changes}))
+    [shown] = api.open()
+    assert shown["target"] == {"date": "2026-04-15", "doses": [1]}
+    first = api("GET", "/api/manifests/weight/rows?limit=1").body["rows"][0]["rowId"]
+    assert api("DELETE", f"/api/manifests/weight/rows/{first}").status == 200
+    api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-16", "doses": [2]}})
+    before = api.rows("weight")
+    assert api.confirm(proposal, says("It is another one now.")).status == 200
+    assert api.told()[-1]["code"] == "target_changed"
+    assert api.rows("weight") == before
+    [failed] = [e for e in api.audit() if e["outcome"] == "failed"]
+    assert (failed["operation"], failed["code"]) == (tool, "target_changed")
+
+
+def test_defect_7_of_two_removals_at_one_place_the_second_is_not_what_was_agreed_to(api: Gated) -> None:
+    first, second = api.propose(remove(id="c1"), remove(id="c2"))
+    decided = [{"id": id, "decision": "confirm"} for id in (first, second)]
+    api.gateway.script(DONE)
+    assert [one["outcome"] for one in api.decide(*decided).body["decisions"]] == ["succeeded", "failed"]
+    assert api.rows("weight") == WEIGHTS[1:]
+
+
+def test_defect_7_all_data_is_replaced_only_as_it_was_when_the_person_was_asked(api: Gated) -> None:
+    """A row that came meanwhile would be lost unseen."""
+    [proposal] = api.propose(call("write_manifest_data", {"id": "weight", "data": WEIGHTS[:1]}))
+    assert api.open()[0]["target"]["rows"] == 2
+    api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-15", "kg": 84.0}})
+    api.confirm(proposal, says("It has changed."))
+    assert api.told()[-1]["code"] == "target_changed"
+    assert len(api.rows("weight") or []) == 3
+    [again] = api.propose(call("write_manifest_data", {"id": "weight", "data": WEIGHTS[:1]}))
+    api.confirm(again, DONE)
+    assert api.rows("weight") == WEIGHTS[:1]
+
+
+def test_defect_7_a_manifest_loses_what_the_person_was_told_and_no_more(api: Gated) -> None:
+    def reminders(*ids: str) -> dict[str, Any]:
+        trigger = {"type": "daily", "time": "09:00"}
+        items = [{"id": id, "label": id, "title": id, "body": "Go", "trigger": trigger} for id in ids]
+        return {"meta": {"notifications": {"enabled": True, "items": items}}}
+
+    def patched(*ids: str) -> int:
+        return api("PATCH", "/api/manifests/weight", reminders(*ids)).status
+
+    assert patched("a", "b") == 200
+    [proposal] = api.propose(call("patch_manifest", {"id": "weight", "patch": reminders("a")}))
+    assert api.open()[0]["target"] == ["reminder b"]
+    assert patched("a", "b", "c") == 200
+    api.confirm(proposal, says("There is another one."))
+    assert api.told()[-1]["code"] == "target_changed"
+    [again] = api.propose(call("patch_manifest", {"id": "weight", "patch": reminders("a", "c")}))
+    assert api("PATCH", "/api/manifests/weight", {"description": "What else changes does not matter"}).status == 200
+    api.confirm(again, DONE)
+    assert api.told()[-1]["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("tool", "more"), [("append_row", {"value": {"n": 3}}), ("reorder_rows", {"key": "n", "order": [2, 1]})]
+)
+def test_defect_7_a_position_on_the_way_to_a_list_is_held_on_to(store: ItemStore, tool: str, more: Any) -> None:
+    with gated(store, CONFIRM_WRITES="all") as api:
+        for name in ("Zinc", "Iron"):
+            row = {"name": name, "doses": [{"n": 1}, {"n": 2}]}
+            assert api("POST", "/api/manifests/weight/rows", {"value": row}).status == 201
+        [proposal] = api.propose(call(tool, {"id": "weight", "path": "[index=2].doses", **more}))
+        assert api.open()[0]["target"]["name"] == "Zinc"
+        rows = api("GET", "/api/manifests/weight/rows").body["rows"]
+        api("DELETE", f"/api/manifests/weight/rows/{rows[0]['rowId']}")
+        before = api.rows("weight")
+        api.confirm(proposal, DONE)
+        assert (api.told()[-1]["code"], api.rows("weight")) == ("target_changed", before)
+        [named] = api.propose(call(tool, {"id": "weight", "path": '[name="Iron"].doses', **more}))
+        assert "target" not in api.open()[0], "what the path names by what it is stays that, wherever it moves"
+        api("PATCH", f"/api/manifests/weight/rows/{rows[3]['rowId']}", {"changes": {"note": "with food"}})
+        api.confirm(named, DONE)
+        assert api.told()[-1]["ok"] is True
+
+
+def test_defect_7_what_else_changed_meanwhile_does_not_matter(api: Gated) -> None:
+    [proposal] = api.propose(remove(row=1))
+    api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-15", "kg": 84.0}})
+    api.confirm(proposal, DONE)
+    assert api.told()[-1]["removed"] == WEIGHTS[1]
+
+
+@pytest.mark.parametrize("path", ["[index=7]", '[date="2020-01-01"]', "[", "rows"])
+def test_defect_6_a_place_where_nothing_is_is_not_asked_about(api: Gated, path: str) -> None:
+    api.say("Remove it.", asks(call("remove_row", {"id": "weight", "path": path})), DONE)
+    assert api.told()[-1]["code"] in ("no_match", "bad_path", "wrong_type")
+    assert api.open() == []
+
+
+def test_defect_6_what_a_call_would_change_is_shown_unless_it_is_long(api: Gated) -> None:
+    api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-15", "note": "x" * 5_000}})
+    _, long, _ = api.propose(remove(id="c1"), remove(row=2, id="c2"), delete(id="c3"))
+    shown = {one["tool"] + str(one["arguments"].get("path", "")): one.get("target") for one in api.open()}
+    assert shown == {"remove_row[index=0]": WEIGHTS[0], "remove_row[index=2]": None, "delete_manifest": None}
+    row = api("GET", "/api/manifests/weight/rows").body["rows"][2]["rowId"]
+    assert api("PATCH", f"/api/manifests/weight/rows/{row}", {"changes": {"note": "y" * 5_000}}).status == 200
+    api.confirm(long)
+    assert len(api.rows("weight") or []) == 3, "held on to all the same"
+
+
 def test_defect_7_arguments_that_a_person_edited_are_their_own(api: Gated) -> None:
     [proposal] = api.propose(remove(row=1))
     api.confirm(proposal, DONE, arguments={"id": "weight", "path": "[index=0]"})

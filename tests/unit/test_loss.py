@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deckhand.domain.loss import loses_entries, loses_parts
+from deckhand.domain.loss import loses_entries, lost_parts
 
 ROWS = [{"date": "2026-04-19", "kg": 85}, {"date": "2026-04-20", "kg": 84}]
 VALUES = st.recursive(
@@ -95,4 +95,4 @@ REMINDERS = {"items": [{"id": "morning"}]}
     ],
 )
 def test_a_manifest_loses_inputs_reminders_and_entries(after: dict[str, Any], lost: bool) -> None:
-    assert loses_parts(manifest(writeable=WRITEABLE, notifications=REMINDERS), after) == lost
+    assert bool(lost_parts(manifest(writeable=WRITEABLE, notifications=REMINDERS), after)) == lost

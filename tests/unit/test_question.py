@@ -30,6 +30,11 @@ def test_it_is_shown_with_its_tool_its_arguments_and_its_time() -> None:
     )
 
 
+def test_what_it_changes_is_shown_below_its_arguments() -> None:
+    shown = whole({**PROPOSAL, "target": {"date": "2026-03-03", "note": "a\u202eb"}}, UTC)
+    assert shown.splitlines()[3] == r'  changes: {"date": "2026-03-03", "note": "a\u202eb"}'
+
+
 def test_the_time_is_that_of_the_place() -> None:
     assert whole(PROPOSAL, timezone(timedelta(hours=-6))).endswith("until: 2026-03-03 23:06")
 

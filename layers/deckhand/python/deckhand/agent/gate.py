@@ -1,6 +1,6 @@
 """The confirm gate as a turn's tools see it: calls that need a person's yes become proposals instead of running."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from deckhand.agent.toolbox import ToolResult
 from deckhand.domain.proposal import Proposal
@@ -34,10 +34,11 @@ class Gate(Protocol):
         arguments: str,
         card: str | None,
         destructive: bool,
+        target: Any,
         policies: tuple[str, ...],
     ) -> Proposal:
         """A new one, not stored yet: it is stored with the calls that it belongs to. `arguments` is a JSON object,
-        `policies` decided that it has to wait.
+        `target` what it would change (None: the arguments say it), `policies` decided that it has to wait.
         """
         ...
 

@@ -98,8 +98,8 @@ class OperationTools:
         return await asyncio.to_thread(lambda: told(call.name, lambda: self._held(call, wanted, behind=behind)))
 
     def _held(self, call: ToolCall, wanted: _Wanted, *, behind: bool) -> ToolResult | None:
-        operation = wanted.operation
-        decision = permission(self._caller, operation, wanted.given)
+        operation, looking = wanted.operation, self._caller.looking()
+        decision = permission(looking, operation, wanted.given)
         if decision.verdict == "deny" or not operation.mutates:
             return None
         not_run = failure("not_run", wording.NOT_RUN_BEHIND) if behind else None
@@ -123,7 +123,8 @@ class OperationTools:
             arguments=arguments,
             card=card,
             destructive=operation.destructive
-            or (operation.destroys is not None and operation.destroys(self._caller, wanted.given)),
+            or (operation.destroys is not None and operation.destroys(looking, wanted.given)),
+            target=operation.target(looking, wanted.given) if operation.target is not None else None,
             policies=decision.policies,
         )
         return ToolResult("", proposal=proposal)

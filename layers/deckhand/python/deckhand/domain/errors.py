@@ -14,7 +14,7 @@
     ├── Conflict                  TurnRunning, ChatInFlight, TooManyChats, IdempotencyMismatch,
     │                             DuplicateId, StaleVersion, NotAList, OrderMismatch, TooManyTokens, TooManyGrants,
     │                             LastOwner, TooManyCredentials, WouldLockOut, AlreadyDecided, AlreadyApplied,
-    │                             ProposalExpired
+    │                             ProposalExpired, TargetChanged
     ├── GatewayError              what the model's endpoint did: GatewayFailed, GatewayUnreadable, GatewayTimeout,
     │                             AllowanceUsedUp (DailyAllowanceUsedUp), ContextFull, ChatNotConfigured
     ├── TurnLost                  the process that ran the turn is gone
@@ -311,6 +311,14 @@ class StaleVersion(Conflict):
 
     code = "stale_version"
     sentence = "The card changed since you read it."
+
+
+class TargetChanged(Conflict):
+    code = "target_changed"
+    sentence = (
+        "What this would change is no longer what the person agreed to change, so nothing was done. "
+        "Look at it again, and ask anew if it is still wanted."
+    )
 
 
 class OrderMismatch(Conflict):

@@ -29,18 +29,21 @@ def _loses_name(before: Any, there: bool, after: Any, fields: bool) -> bool:
     return fields or (bool(before) and isinstance(before, list | Mapping))
 
 
-def loses_parts(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a manifest has lost an input or a reminder, or takes no entries any more."""
-    return bool(set(_parts(before)) - set(_parts(after)))
+def lost_parts(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The inputs and reminders that a manifest has lost, and whether it takes no entries any more, in words."""
+    return sorted(set(_parts(before)) - set(_parts(after)))
 
 
 def _parts(manifest: Mapping[str, Any]) -> Iterator[str]:
     meta = manifest["meta"]
-    for place, listed, key in (("writeable", "inputs", "key"), ("notifications", "items", "id")):
+    for place, listed, key, word in (
+        ("writeable", "inputs", "key", "input"),
+        ("notifications", "items", "id", "reminder"),
+    ):
         block = meta.get(place)
         items = block.get(listed) if isinstance(block, Mapping) else None
         for item in items if isinstance(items, list) else ():
-            yield f"{place} {item.get(key) if isinstance(item, Mapping) else _text(item)}"
+            yield f"{word} {item.get(key) if isinstance(item, Mapping) else _text(item)}"
     if isinstance(meta.get("writeable"), Mapping) and meta["writeable"].get("fromWebapp") is True:
         yield "entries"
 

@@ -54,6 +54,9 @@ class Proposal(Model):
     """How many wait in the same step, this one included; 0: not known."""
     voice: bool = False
     viewed_card: str | None = None
+    target: str | None = None
+    """What it would change as a JSON text, where that is short enough to be shown."""
+    target_hash: str | None = None
     policies: tuple[str, ...] = ()
     """What decided that it has to wait."""
     actor: Actor
@@ -87,10 +90,12 @@ class Proposal(Model):
 
     def shown(self) -> dict[str, Any]:
         """As the event `proposal` and the list of open ones have it."""
+        target = {} if self.target is None else {"target": loads(self.target)}
         return {
             "id": self.id,
             "tool": self.tool,
             "arguments": loads(self.arguments),
+            **target,
             "summary": self.summary,
             "destructive": self.destructive,
             "expiresAt": iso(self.expires_at),

@@ -12,6 +12,7 @@ type: 1 is not "1".
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,10 @@ class Filter:
     key: str
     value: str | int | float | bool
 
+    @property
+    def is_position(self) -> bool:
+        return self.key == "index" and isinstance(self.value, int) and not isinstance(self.value, bool)
+
 
 Step = Name | Filter
 Place = tuple[str | int, ...]
@@ -45,25 +50,28 @@ Place = tuple[str | int, ...]
 
 def parse(path: str) -> tuple[Step, ...]:
     """Raises `BadPath`, which says where."""
+    return tuple(step for step, _ in _read(path))
+
+
+def _read(path: str) -> Iterator[tuple[Step, int]]:
+    """Each step, and where it ends."""
     if len(path) > MAX_PATH:
         raise BadPath(f"The path has more than {MAX_PATH} characters.")
-    steps: list[Step] = []
     at = 0
     while at < len(path):
         if path[at] == "[":
             step, at = _filter(path, at)
-            steps.append(step)
+            yield step, at
             continue
-        if steps:
+        if at:
             if path[at] != ".":
                 raise _bad(at, "a dot or a filter belongs here")
             at += 1
         name = _NAME.match(path, at)
         if name is None:
             raise _bad(at, "a name belongs here")
-        steps.append(Name(name.group()))
         at = name.end()
-    return tuple(steps)
+        yield Name(name.group()), at
 
 
 def _filter(path: str, at: int) -> tuple[Filter, int]:
@@ -87,6 +95,12 @@ def _literal(path: str, at: int) -> tuple[str | int | float | bool, int]:
 
 def _bad(at: int, what: str) -> BadPath:
     return BadPath(f"The path cannot be read at character {at + 1}: {what}.")
+
+
+def to_last_position(path: str) -> str:
+    """The path as far as its last `[index=N]`, empty where it has none. Raises `BadPath`."""
+    ends = [end for step, end in _read(path) if isinstance(step, Filter) and step.is_position]
+    return path[: ends[-1]] if ends else ""
 
 
 def locate(data: Any, path: str) -> Place:
@@ -113,10 +127,11 @@ def _in_object(value: Any, name: str) -> str:
 def _in_list(value: Any, wanted: Filter) -> int:
     if not isinstance(value, list):
         raise WrongType(f"[{wanted.key}=…] needs a list.")
-    if wanted.key == "index" and isinstance(wanted.value, int) and not isinstance(wanted.value, bool):
-        if not 0 <= wanted.value < len(value):
-            raise NoMatch(f"There is no element {wanted.value}: the list has {len(value)}.")
-        return wanted.value
+    if wanted.is_position:
+        position = int(wanted.value)
+        if not 0 <= position < len(value):
+            raise NoMatch(f"There is no element {position}: the list has {len(value)}.")
+        return position
     found = [n for n, element in enumerate(value) if matches(element, wanted)]
     if not found:
         raise NoMatch(f"No element has {wanted.key} = {wanted.value!r}.")

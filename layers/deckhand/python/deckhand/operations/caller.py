@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from zoneinfo import ZoneInfo
@@ -19,6 +19,7 @@ from deckhand.push.service import PushService
 from deckhand.reminders.index import ReminderIndex
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Conversations, Owner
+from deckhand.storage.once import ReadOnce
 from deckhand.storage.port import ItemStore
 from deckhand.storage.queue import JobQueue
 from deckhand.storage.reports import Reports
@@ -31,7 +32,8 @@ NO_ORIGIN = Origin()
 class Caller:
     """`now` gives epoch seconds; `default_zone` is that of users who have not said theirs; `random` gives that many
     bytes for secrets; every store is bound to the principal's tenant. `confirmed`: a person has agreed to this very
-    call. `origin` is the turn it belongs to. `bound` is a card and the version that the call may change.
+    call, and `target` is the hash of what they were shown that it changes, where it has one. `origin` is the turn it
+    belongs to. `bound` is a card and the version that the call may change.
     """
 
     principal: Principal
@@ -48,7 +50,12 @@ class Caller:
     push: PushService = field(default_factory=PushService)
     confirmed: bool = False
     bound: tuple[str, int] | None = None
+    target: str | None = None
     origin: Origin = NO_ORIGIN
+
+    def looking(self) -> "Caller":
+        """The same for one look at what a call is about: nothing is read twice."""
+        return replace(self, store=ReadOnce(self.store))
 
     @property
     def owner(self) -> Owner:

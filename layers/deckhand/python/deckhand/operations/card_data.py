@@ -1,6 +1,6 @@
 """A card's data: whole reads and writes, rows by id over HTTP, rows by path for the model."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -16,17 +16,19 @@ from deckhand.domain.errors import (
     OrderMismatch,
     StaleVersion,
     StorageUnavailable,
+    TargetChanged,
     UnknownManifest,
     WrongType,
 )
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
-from deckhand.domain.row_path import Place, at_place, locate, replaced
-from deckhand.operations import losses
+from deckhand.domain.row_path import Place, at_place, locate, replaced, to_last_position
+from deckhand.operations import losses, targets
 from deckhand.operations.arguments import CardId, ChangedCard
 from deckhand.operations.caller import Caller
 from deckhand.operations.manifests import CARD_BODY, state_of
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.targets import check_target
 from deckhand.storage.cards import Card, CardState, Change, Row
 
 PATH = (
@@ -108,6 +110,7 @@ def read_data(caller: Caller, given: CardId) -> dict[str, Any]:
     agent=True,
     mutates=True,
     destroys=losses.replacing,
+    target=targets.whole,
     card="id",
     change="changed",
     label="Writing the data",
@@ -125,7 +128,13 @@ def write_manifest_data(caller: Caller, given: NewData) -> dict[str, Any]:
     if isinstance(given.data, list) and caller.principal.kind == "user":
         name = date_field(card.manifest)
         check_dates(card.manifest, _dates(given.data, name), caller.today, known=lambda: _known_dates(caller, card))
-    changed = replace_all(caller, given.id, given.data, version=given.if_match)
+    changed = replace_all(
+        caller,
+        given.id,
+        given.data,
+        version=given.if_match,
+        check=lambda now: check_target(caller, targets.extent(now.state)),
+    )
     return {"ok": True, "id": given.id, "version": changed.state.version}
 
 
@@ -145,20 +154,30 @@ def _known_dates(caller: Caller, card: Card) -> set[str]:
     return set(_dates((row.value for row in caller.cards.rows(card)), name)) if card.state.shape == "rows" else set()
 
 
-def replace_all(caller: Caller, card: str, data: Any, *, version: int | None = None) -> Card:
-    """Writes a new generation and moves the card to it; the old one is removed by a job."""
+def replace_all(
+    caller: Caller,
+    card: str,
+    data: Any,
+    *,
+    version: int | None = None,
+    check: Callable[[Card], None] = lambda _: None,
+) -> Card:
+    """Writes a new generation and moves the card to it; the old one is removed by a job. `check` raises when the card
+    as it is must not be replaced.
+    """
     found = caller.cards.find(card)
     state = state_of(caller, found.manifest, data)
     caller.cards.write_generation(card, state.generation, data, token=caller.new_id())
     old: list[str] = []
 
     def edit(now: Card) -> Change:
+        check(now)
         old[:] = [now.state.generation]
         return Change(state.model_copy(update={"version": now.state.version, "written_at": caller.now()}))
 
     try:
         changed = caller.cards.change(card, edit, token=caller.new_id(), version=version)
-    except (StaleVersion, UnknownManifest):
+    except (StaleVersion, TargetChanged, UnknownManifest):
         caller.drop_rows(card, state.generation)
         raise
     caller.drop_rows(card, old[0])
@@ -327,6 +346,7 @@ def _without_long_lists(value: dict[str, Any]) -> dict[str, Any]:
     input=ValueAt,
     agent=True,
     mutates=True,
+    target=targets.at_position,
     card="id",
     change="changed",
     label="Adding a row",
@@ -344,6 +364,7 @@ def append_row(caller: Caller, given: ValueAt) -> dict[str, Any]:
         target = at_place(data, place)
         if not isinstance(target, list):
             raise WrongType("There is no list at this path.")
+        _check_position(caller, data, given.path)
         _same_kind(target, given.value)
         total[:] = [len(target) + 1]
         return replaced(data, place, [*target, given.value])
@@ -411,6 +432,7 @@ def _same_kind(target: list[Any], value: Any) -> None:
     agent=True,
     mutates=True,
     destroys=losses.changing,
+    target=targets.at_path,
     card="id",
     change="changed",
     label="Changing a row",
@@ -422,6 +444,7 @@ def update_row(caller: Caller, given: ChangesAt) -> dict[str, Any]:
     after: list[Any] = []
 
     def change(data: Any, place: Place) -> Any:
+        check_target(caller, at_place(data, place))
         after[:] = [_merged(at_place(data, place), given.changes)]
         return replaced(data, place, after[0])
 
@@ -436,6 +459,7 @@ def update_row(caller: Caller, given: ChangesAt) -> dict[str, Any]:
     agent=True,
     mutates=True,
     destructive=True,
+    target=targets.at_path,
     card="id",
     change="changed",
     label="Removing a row",
@@ -448,6 +472,7 @@ def remove_row(caller: Caller, given: At) -> dict[str, Any]:
         if not place or not isinstance(place[-1], int):
             raise WrongType("The path must lead to one element of a list.")
         parent = at_place(data, place[:-1])
+        check_target(caller, parent[place[-1]])
         removed[:] = [parent[place[-1]], len(parent) - 1]
         return replaced(data, place[:-1], [one for n, one in enumerate(parent) if n != place[-1]])
 
@@ -463,6 +488,7 @@ def remove_row(caller: Caller, given: At) -> dict[str, Any]:
     input=OrderAt,
     agent=True,
     mutates=True,
+    target=targets.at_position,
     card="id",
     change="changed",
     label="Ordering the rows",
@@ -476,10 +502,16 @@ def reorder_rows(caller: Caller, given: OrderAt) -> dict[str, Any]:
         target = at_place(data, place)
         if not isinstance(target, list):
             raise WrongType("There is no list at this path.")
+        _check_position(caller, data, given.path)
         return replaced(data, place, _ordered(target, given.key, given.order))
 
     _edit_at(caller, given, change)
     return {"ok": True, "id": given.id, "reordered": len(given.order)}
+
+
+def _check_position(caller: Caller, data: Any, path: str) -> None:
+    if position := to_last_position(path):
+        check_target(caller, at_place(data, locate(data, position)))
 
 
 def _ordered(rows: list[Any], key: str, order: list[str | int | float | bool]) -> list[Any]:

@@ -34,8 +34,9 @@ def perform(
 
     Raises `NotAllowed`, `AlreadyApplied` when that entry is there, and what the operation raises.
     """
-    caller = _bound(caller, operation, given)
-    decision = permission(caller, operation, given, confirmed=caller.confirmed)
+    looking = caller.looking()
+    caller = replace(caller, bound=_bound(looking, operation, given))
+    decision = permission(looking, operation, given, confirmed=caller.confirmed)
     if not operation.mutates:
         if decision.verdict != "allow":
             raise NotAllowed()
@@ -63,15 +64,15 @@ def perform(
     return result
 
 
-def _bound(caller: Caller, operation: Operation, given: BaseModel) -> Caller:
+def _bound(caller: Caller, operation: Operation, given: BaseModel) -> tuple[str, int] | None:
     """Whether a call destroys anything is looked at before it runs: the card must then still be what was looked at."""
     card = card_of(operation, given)
     if operation.destroys is None or card is None or caller.confirmed or caller.channel == "api":
-        return caller
+        return caller.bound
     try:
-        return replace(caller, bound=(card, caller.cards.find(card).state.version))
+        return card, caller.cards.state(card).version
     except UnknownManifest:
-        return caller
+        return caller.bound
 
 
 def describe(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deckhand.domain.errors import DeckhandError, StorageError
-from deckhand.domain.loss import loses_entries, loses_parts
+from deckhand.domain.loss import loses_entries, lost_parts
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.row_path import at_place, locate
 from deckhand.operations.caller import Caller
@@ -59,7 +59,7 @@ def patching(caller: Caller, given: "Patch") -> bool:
     """A manifest loses an input or a reminder, or takes no entries any more."""
     if not isinstance(given.patch.get("meta", {}), dict):
         return False
-    return _of_card(caller, given.id, lambda card: loses_parts(card.manifest, merge(card.manifest, given.patch)))
+    return _of_card(caller, given.id, lambda card: bool(lost_parts(card.manifest, merge(card.manifest, given.patch))))
 
 
 def _of_card(caller: Caller, card: str, loses: Callable[[Card], bool]) -> bool:

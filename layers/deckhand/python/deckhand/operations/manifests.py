@@ -6,9 +6,10 @@ from pydantic import Field
 
 from deckhand.domain.cards import SCHEMA, check_manifest, enabled, every_fault, first_line
 from deckhand.domain.errors import InvalidManifest, InvalidOrder, ProtectedField, UnknownKey, UnknownManifest
+from deckhand.domain.loss import lost_parts
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
-from deckhand.operations import losses, manifest_schema
+from deckhand.operations import losses, manifest_schema, targets
 from deckhand.operations.arguments import Arguments, CardId, ChangedCard, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import visible_cards
@@ -193,6 +194,7 @@ def _hide_welcome(caller: Caller) -> bool:
     agent=True,
     mutates=True,
     destroys=losses.patching,
+    target=targets.parts,
     card="id",
     change="changed",
     label="Changing the card",
@@ -206,6 +208,7 @@ def patch_manifest(caller: Caller, given: Patch) -> dict[str, Any]:
     def edit(card: Card) -> Change:
         manifest = merge(card.manifest, given.patch)
         check_manifest(manifest)
+        targets.check_target(caller, lost_parts(card.manifest, manifest))
         state = card.state
         if date_field(manifest) != date_field(card.manifest) and state.shape == "rows":
             values = (row.value for row in caller.cards.rows(card))

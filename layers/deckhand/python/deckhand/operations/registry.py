@@ -39,7 +39,9 @@ class Operation:
     """`summary` is for people, `description` for the model. `card` names the input field that holds a card's id;
     `label` is the progress line of a call; `change` says what a success did to that card; `rescue` names fields of any
     shape in which a model's JSON text is taken for what it holds; `destroys` says whether one call of an operation
-    that is not destructive as such destroys something; `recorded` is false for what is too small for the audit.
+    that is not destructive as such destroys something; `recorded` is false for what is too small for the audit;
+    `target` is what one call is about to change, as JSON that a person should see before they agree, None where the
+    arguments say it.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Operation:
     rescue: tuple[str, ...] = ()
     destroys: Callable[[Caller, Any], bool] | None = None
     recorded: bool = True
+    target: Callable[[Caller, Any], Any] | None = None
 
 
 class Registry:
@@ -125,6 +128,7 @@ def operation(
     rescue: tuple[str, ...] = (),
     destroys: Callable[[Caller, Input], bool] | None = None,
     recorded: bool = True,
+    target: Callable[[Caller, Input], Any] | None = None,
 ) -> Callable[[Callable[[Caller, Input], Any]], Callable[[Caller, Input], Any]]:
     """Declares the decorated function, under its own name, as an operation."""
 
@@ -146,6 +150,7 @@ def operation(
                 rescue=rescue,
                 destroys=destroys,
                 recorded=recorded,
+                target=target,
             )
         )
         return run

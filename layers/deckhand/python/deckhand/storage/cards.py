@@ -113,6 +113,13 @@ class Cards:
             raise UnknownManifest()
         return _card(card, meta, state)
 
+    def state(self, card: str) -> CardState:
+        """One read. Raises `UnknownManifest`."""
+        found = self._store.get(self._key("state", card)) if valid_id(card) else None
+        if found is None:
+            raise UnknownManifest()
+        return CardState.model_validate_json(found.body)
+
     def steady(self, card: str, read: Callable[[Card], Read]) -> tuple[Card, Read]:
         """What `read` makes of the card and its rows, again when the rows were replaced meanwhile: those it found may
         be gone in part.
@@ -126,8 +133,11 @@ class Cards:
         raise StorageUnavailable()
 
     def rows(self, card: Card) -> list[Row]:
-        items = self._store.query("deck", self._pk(card.id, card.state.generation), prefix="r#").items
-        return [_row(card, item) for item in items]
+        return self._rows(card.id, card.state.generation)
+
+    def _rows(self, card: str, generation: str) -> list[Row]:
+        items = self._store.query("deck", self._pk(card, generation), prefix="r#").items
+        return [_row(generation, item) for item in items]
 
     def page(self, card: Card, *, limit: int, after: str | None, backwards: bool) -> tuple[list[Row], str | None]:
         """At most `limit` rows behind the row id `after`, and the id to go on after. A row id of another generation
@@ -143,7 +153,7 @@ class Cards:
             backwards=backwards,
             limit=limit,
         )
-        rows = [_row(card, item) for item in found.items]
+        rows = [_row(card.state.generation, item) for item in found.items]
         return rows, rows[-1].id if found.cursor is not None and rows else None
 
     def row(self, card: Card, row_id: str) -> Row:
@@ -151,15 +161,18 @@ class Cards:
         item = self._store.get(key)
         if item is None:
             raise UnknownRow()
-        return _row(card, item)
+        return _row(card.state.generation, item)
 
     def data(self, card: Card) -> Any:
         """The whole data block as it was written; None without data."""
-        if card.state.shape == "rows":
-            return [row.value for row in self.rows(card)]
-        if card.state.shape == "none":
+        return self.data_of(card.id, card.state)
+
+    def data_of(self, card: str, state: CardState) -> Any:
+        if state.shape == "rows":
+            return [row.value for row in self._rows(card, state.generation)]
+        if state.shape == "none":
             return None
-        items = self._store.query("deck", self._pk(card.id, card.state.generation), prefix="value").items
+        items = self._store.query("deck", self._pk(card, state.generation), prefix="value").items
         return next((json.loads(item.body) for item in join(items)), None)
 
     # -- writing
@@ -319,9 +332,9 @@ def _card(card: str, meta: Item, state: Item) -> Card:
     return Card(card, json.loads(meta.body), CardState.model_validate_json(state.body), meta.version, state.version)
 
 
-def _row(card: Card, item: Item) -> Row:
+def _row(generation: str, item: Item) -> Row:
     order = int(item.sk[2:])
-    return Row(f"{card.state.generation}.{order}", order, json.loads(item.body))
+    return Row(f"{generation}.{order}", order, json.loads(item.body))
 
 
 def _place(card: Card) -> tuple[float, str, str]:

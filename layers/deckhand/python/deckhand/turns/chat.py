@@ -299,10 +299,10 @@ class Chats:
         longest = REPLAYED_TURNS * self._settings.budget.steps
         found = self._context.conversations.newest_exchanges(turn.owner, header, longest)
         kept = replayed(found)
-        if waits(found):
-            self._waited.add(turn.id)
         told = settled(self._context, self._decisions, turn.owner, header, kept)
-        return messages, told, self._system(caller, wish)
+        if told.waits or waits([exchange for exchange in found if exchange not in kept]):
+            self._waited.add(turn.id)
+        return messages, told.exchanges, self._system(caller, wish)
 
     def _noted(self, turn: Turn, history: list[dict[str, Any]], exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
         """A turn that goes on from decisions is told of them at the end, unless the results already stand there."""

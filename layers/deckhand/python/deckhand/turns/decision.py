@@ -182,7 +182,9 @@ class Decisions:
             if decision.verdict != "allow" or self._endings.over(who):
                 note(caller, describe(caller, operation, given, "denied", decision))
                 raise NotAllowed()
-        return _Call(operation, given, caller, decision)
+        # Arguments that a person edited are their own: they were not shown what those change.
+        target = None if proposal.edited else proposal.target_hash
+        return _Call(operation, given, replace(caller, target=target), decision)
 
     def _take(
         self,

@@ -1,13 +1,16 @@
 """The confirm gate of one turn: makes proposals, spends those of earlier turns, knows the standing yeses."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from deckhand.agent import wording
 from deckhand.agent.toolbox import ToolResult
 from deckhand.agent.tools import failure
+from deckhand.domain.audit import hash_of
 from deckhand.domain.cards import id_only
 from deckhand.domain.errors import AlreadyDecided, ProposalExpired, UnknownProposal
 from deckhand.domain.job import Actor
+from deckhand.domain.json_text import dumps
 from deckhand.domain.proposal import Proposal, arguments_hash
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Operation
@@ -16,6 +19,8 @@ from deckhand.storage.grants import Grants
 from deckhand.storage.proposals import proposal_id
 from deckhand.storage.switches import Switches
 from deckhand.turns.decision import Decisions, in_scope
+
+MAX_TARGET_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +56,10 @@ class TurnGate:
         arguments: str,
         card: str | None,
         destructive: bool,
+        target: Any,
         policies: tuple[str, ...],
     ) -> Proposal:
-        now = self.caller.now()
+        now, shown = self.caller.now(), dumps(target)
         return Proposal(
             id=proposal_id(self.conversation, self.caller.new_id()),
             conversation=self.conversation,
@@ -66,6 +72,8 @@ class TurnGate:
             summary=f"{operation.summary}: {card[:100]}" if card else operation.summary,
             card=id_only(card),
             destructive=destructive,
+            target=shown if target not in (None, []) and len(shown) <= MAX_TARGET_CHARS else None,
+            target_hash=None if target is None else hash_of(target),
             policies=policies,
             voice=self.voice,
             viewed_card=self.viewed_card,

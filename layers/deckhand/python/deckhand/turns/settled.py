@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from deckhand.agent import wording
 from deckhand.domain.conversation import Call, Exchange, Header
@@ -17,24 +18,33 @@ from deckhand.turns.decision import Decisions
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """`exchanges` have a result for every call; `waits`: for some that is only that they wait."""
+
+    exchanges: list[Exchange]
+    waits: bool
+
+
 def settled(
     context: TurnContext, decisions: Decisions, owner: Owner, header: Header, exchanges: Sequence[Exchange]
-) -> list[Exchange]:
-    """The exchanges with a result for every call that waited. Those that are final are written back, by the one turn
-    that may write in this conversation now.
+) -> Settled:
+    """What became of calls that waited. What is final is written back, by the one turn that may write in this
+    conversation now.
     """
     if not waits(exchanges):
-        return list(exchanges)
+        return Settled(list(exchanges), waits=False)
     known = {stored.proposal.id: stored.proposal for stored in decisions.all(owner, header.id)}
-    now, shown, final = context.now(), list[Exchange](), list[Put]()
+    now, shown, final, waiting = context.now(), list[Exchange](), list[Put](), False
     for exchange in exchanges:
         calls = [_told(call, known, now) for call in exchange.calls]
         told = exchange.model_copy(update={"calls": calls})
         shown.append(told)
         kept = exchange.model_copy(update={"calls": [_final(call, known, now) for call in exchange.calls]})
+        waiting = waiting or waits([kept])
         if kept != exchange:
             final += put_exchange(owner, header, kept)
-            if not any(_waits(call) for call in kept.calls):
+            if not waits([kept]):
                 final.append(put_continued(owner, header.id, exchange.turn_id, now, first=False))
     if final:
         try:
@@ -44,7 +54,8 @@ def settled(
         except StorageError:
             # Looked up again by the next turn.
             logger.warning("decisions not written into the transcript", exc_info=True)
-    return shown
+            waiting = True
+    return Settled(shown, waiting)
 
 
 def decisions_note(proposals: Sequence[Proposal]) -> str:
