@@ -36,7 +36,7 @@ def check_invariants(
     if head is not None:
         open_turn = head.head.status is None
         assert conversation in entries or not (open_turn or waiting), "the sweep finds what is left to do"
-    check_request(transcript(messages, replayed(conversations.exchanges(owner, header))))
+    check_request(transcript(messages, replayed(reversed(conversations.exchanges(owner, header)))))
 
 
 def check_ended(store: ItemStore, owner: Owner, conversation: str, *, now: float) -> None:

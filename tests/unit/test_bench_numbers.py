@@ -98,3 +98,9 @@ def test_a_read_costs_a_unit_a_started_4_kilobytes_and_one_when_nothing_is_found
     store.query("deck", "other")
     store.get(Put(SMALL).key)
     assert store.read_units == 2 + 1 + 2
+
+
+def test_a_read_that_may_lag_costs_half(store: CountingStore) -> None:
+    store.write([Put(Item("deck", "p", "a", "x" * 5000))], token="1")
+    store.query("deck", "p", consistent=False)
+    assert store.read_units == 1

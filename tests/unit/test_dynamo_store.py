@@ -266,11 +266,12 @@ def test_pages_are_followed_even_when_one_is_empty(scene: Scene) -> None:
     assert [request.get("ExclusiveStartKey") for _, request in scene.client.requests] == [None, here, here]
 
 
-def test_all_reads_are_strongly_consistent(scene: Scene) -> None:
-    scene.replies({}, {"Items": []})
+def test_reads_are_strongly_consistent_unless_they_ask_for_less(scene: Scene) -> None:
+    scene.replies({}, {"Items": []}, {"Items": []})
     scene.store.get(Key("deck", "p", "a"))
     scene.store.query("deck", "p")
-    assert [request["ConsistentRead"] for _, request in scene.client.requests] == [True, True]
+    scene.store.query("deck", "p", consistent=False)
+    assert [request["ConsistentRead"] for _, request in scene.client.requests] == [True, True, False]
 
 
 # Other failures

@@ -19,12 +19,13 @@ def newest_that_fit(newest_first: Iterable[Message], budget_chars: int) -> list[
     return chosen[::-1]
 
 
-def replayed(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The exchanges of the last three turns that called a tool, in order."""
-    ordered = sorted(exchanges, key=lambda exchange: (exchange.anchor, exchange.step))
-    turns: list[str] = []
-    for exchange in reversed(ordered):
-        if exchange.turn_id not in turns:
-            turns.append(exchange.turn_id)
-    kept = set(turns[:REPLAYED_TURNS])
-    return [exchange for exchange in ordered if exchange.turn_id in kept]
+def replayed(newest_first: Iterable[Exchange]) -> list[Exchange]:
+    """The exchanges of the last three turns that called a tool, oldest first. Takes no more than it needs."""
+    turns: set[str] = set()
+    chosen: list[Exchange] = []
+    for exchange in newest_first:
+        turns.add(exchange.turn_id)
+        if len(turns) > REPLAYED_TURNS:
+            break
+        chosen.append(exchange)
+    return chosen[::-1]

@@ -11,16 +11,13 @@ readers never see a mix.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deckhand.domain.conversation import MAX_MESSAGES, Exchange, Header, Message, Queued
 from deckhand.domain.errors import ConditionFailed, UnknownConversation
 from deckhand.storage.parts import MARK, join, split
 from deckhand.storage.port import ABSENT, Condition, Item, ItemStore, Key, Op, Put, VersionIs
-
-# Messages read at once while a window is filled; most windows need no second page.
-WINDOW_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,32 +107,8 @@ class Conversations:
         """The contents of the newest 200 messages, and nothing else of them: what a search reads."""
         return [json.loads(item.body)["content"] for item in self._items(owner, header, "m")[-MAX_MESSAGES:]]
 
-    def newest_messages(self, owner: Owner, header: Header) -> Iterator[Message]:
-        """Newest first, in pages, so that a reader who needs few pays for few."""
-        prefix, before = f"m#{header.generation}#", None
-        waiting: list[Item] = []
-        while True:
-            page = self._store.query(
-                "deck", transcript_pk(owner, header.id), prefix=prefix, before=before, backwards=True, limit=WINDOW_PAGE
-            )
-            for item in page.items:
-                waiting.insert(0, item)
-                for whole in join(waiting):
-                    yield Message.model_validate_json(whole.body)
-                    waiting = []
-            if page.cursor is None:
-                return
-            before = page.items[-1].sk
-
     def exchanges(self, owner: Owner, header: Header) -> list[Exchange]:
         return [Exchange.model_validate_json(item.body) for item in self._items(owner, header, "x")]
-
-    def newest_exchanges(self, owner: Owner, header: Header, limit: int) -> list[Exchange]:
-        """At most `limit` of the newest, oldest first."""
-        page = self._store.query(
-            "deck", transcript_pk(owner, header.id), prefix=f"x#{header.generation}#", backwards=True, limit=limit
-        )
-        return [Exchange.model_validate_json(item.body) for item in join(reversed(page.items))]
 
     def queue(self, owner: Owner, conversation: str) -> list[Waiting]:
         """The messages that wait, in the order in which they came."""
@@ -188,7 +161,10 @@ class Conversations:
         old: list[Key] = []
         for kind in ("m", "x"):
             prefix = f"{kind}#{header.generation}#"
-            page = self._store.query("deck", pk, prefix=prefix, before=f"{prefix}{oldest:010d}", limit=100)
+            # What a replica does not show yet is found the next time.
+            page = self._store.query(
+                "deck", pk, prefix=prefix, before=f"{prefix}{oldest:010d}", limit=100, consistent=False
+            )
             old += [Key("deck", pk, item.sk) for item in page.items]
         self._store.delete_many(old)
 

@@ -80,6 +80,7 @@ class DynamoStore:
         backwards: bool = False,
         limit: int | None = None,
         cursor: str | None = None,
+        consistent: bool = True,
     ) -> Page:
         check_key(Key(table, pk, "any"))
         if limit is not None and limit < 1:
@@ -89,7 +90,7 @@ class DynamoStore:
             return Page([])
         request: dict[str, Any] = {
             "TableName": self._tables[table],
-            "ConsistentRead": True,
+            "ConsistentRead": consistent,
             "ScanIndexForward": not backwards,
             **range_fields(pk, keys),
         }

@@ -96,8 +96,8 @@ class Page:
 
 
 class ItemStore(Protocol):
-    """Blocking; safe to call from several threads. All reads are strongly consistent. Errors: `StorageUnavailable`
-    when the engine failed.
+    """Blocking; safe to call from several threads. Reads are strongly consistent unless they ask for less. Errors:
+    `StorageUnavailable` when the engine failed.
     """
 
     def get(self, key: Key) -> Item | None:
@@ -115,6 +115,7 @@ class ItemStore(Protocol):
         backwards: bool = False,
         limit: int | None = None,
         cursor: str | None = None,
+        consistent: bool = True,
     ) -> Page:
         """Items of one partition in the byte order of `sk`.
 
@@ -122,6 +123,8 @@ class ItemStore(Protocol):
         and `cursor` is None.
         With `limit` at most that many live items come back; `cursor` is set exactly when more may follow. Expired
         items are left out and don't count.
+        Not `consistent`, it costs half, and may for a moment miss what was just written and show what was just
+        replaced or deleted: for readers who can tell, or don't mind.
         """
         ...
 

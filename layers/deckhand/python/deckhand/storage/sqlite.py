@@ -58,7 +58,9 @@ class SqliteStore:
         backwards: bool = False,
         limit: int | None = None,
         cursor: str | None = None,
+        consistent: bool = True,
     ) -> Page:
+        # There is one file: every read is consistent.
         check_key(Key(table, pk, "any"))
         if limit is not None and limit < 1:
             raise StorageError("A page has at least one item.")

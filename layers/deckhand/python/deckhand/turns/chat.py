@@ -38,6 +38,7 @@ from deckhand.storage.conversations import Owner
 from deckhand.storage.endings import Endings
 from deckhand.storage.proposals import Proposals
 from deckhand.storage.switches import Switches
+from deckhand.storage.transcript_tail import newest_exchanges, newest_messages
 from deckhand.turns.announcement import announce, message_created, proposal_opened
 from deckhand.turns.context import TurnContext
 from deckhand.turns.continuation import decided_turns
@@ -146,7 +147,7 @@ class Chats:
         self._watcher, self._monotonic = watcher, monotonic
         self._decisions = decisions
         self._waited: set[str] = set()
-        """The turns under way here that were told of calls that wait."""
+        """The turns under way here in whose conversation calls may wait."""
         self._metering = metering or Metering(context)
 
     def admit(self, principal: Principal) -> None:
@@ -294,13 +295,12 @@ class Chats:
         self, caller: Caller, turn: Turn, wish: TurnWish
     ) -> tuple[list[Message], list[Exchange], list[dict[str, Any]]]:
         header = turn.header.header
-        newest = self._context.conversations.newest_messages(turn.owner, header)
-        messages = newest_that_fit(newest, self._settings.window_chars)
-        longest = REPLAYED_TURNS * self._settings.budget.steps
-        found = self._context.conversations.newest_exchanges(turn.owner, header, longest)
-        kept = replayed(found)
+        chars = self._settings.window_chars
+        messages = newest_that_fit(newest_messages(self._context.store, turn.owner, header, chars), chars)
+        kept = replayed(newest_exchanges(self._context.store, turn.owner, header))
         told = settled(self._context, self._decisions, turn.owner, header, kept)
-        if told.waits or waits([exchange for exchange in found if exchange not in kept]):
+        if told.waits or len({exchange.turn_id for exchange in kept}) == REPLAYED_TURNS:
+            # Older ones, which were not read, may wait too.
             self._waited.add(turn.id)
         return messages, told.exchanges, self._system(caller, wish)
 
