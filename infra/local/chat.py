@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import re
 import sys
 
 from infra.local.api_client import Api, ApiError
@@ -11,6 +12,8 @@ from infra.local.question import Read, read_line
 from infra.local.screen import Screen
 from infra.local.server_address import add_server_arguments, find_token
 
+ID = re.compile("[0-9a-f]{32}")
+ID_LIKE = re.compile("(?=.*[0-9])[0-9a-fA-F-]{8,}")
 INTERRUPTED = 130
 WAITS = 3
 HELP = (
@@ -32,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="ID",
-        help="go on in the newest conversation, or in the named one, and rejoin a turn that runs",
+        help="go on in the newest conversation, or in the named one, and rejoin a turn that runs; a word that is no id "
+        "begins the message",
     )
 
 
@@ -43,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    _part_id_from_text(options)
     api = Api(options.url, find_token(options.token, options.data))
     with contextlib.closing(api):
         dialogue = Dialogue(api, options.resume or None, _reader())
@@ -55,6 +60,21 @@ def run(options: argparse.Namespace) -> int:
         if options.resume is not None:
             dialogue.resume()
         return converse(dialogue)
+
+
+def _part_id_from_text(options: argparse.Namespace) -> None:
+    """`--continue TEXT` is what people type: only what can be an id is one. Raises CommandError for what seems to be
+    half of one, which must not be said to the model.
+    """
+    given = options.resume
+    if not given or ID.fullmatch(given):
+        return
+    if ID_LIKE.fullmatch(given):
+        raise CommandError(
+            f"{given} is no conversation's id: those have 32 characters. For the newest conversation type "
+            f"deckhand chat --continue (/list and /open N lead to the others); to say it, --continue -- {given}."
+        )
+    options.resume, options.text = "", [given, *options.text]
 
 
 def _reader() -> Read | None:

@@ -231,3 +231,45 @@ def test_a_decision_stands_alone(
     assert type_("chat", "--confirm", "c1.p1", *more) == 1
     assert scripted_gateway.requests == []
     assert capsys.readouterr().err.count("\n") == 1
+
+
+ID = "0123456789abcdef" * 2
+HERE = plain(200, {"conversations": [{"id": ID, "title": None, "messageCount": 2}]})
+ANSWERED = stream((8, "reply", {"reply": "All right."}), (9, "done", {"status": "done"}))
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["how is my weight?"], "how is my weight?"),
+        (["how", "is", "my", "weight?"], "how is my weight?"),
+        (["--", "2026-11-30"], "2026-11-30"),
+        (["cafe"], "cafe"),
+    ],
+)
+def test_continue_with_a_text_says_it_in_the_newest_conversation(
+    type_: Type, scripted_gateway: ScriptedGateway, typed: list[str], said: str
+) -> None:
+    scripted_gateway.queue(HERE, ANSWERED)
+    assert type_("chat", "--continue", *typed) == 0
+    sent = scripted_gateway.requests[-1].body
+    assert (sent["conversationId"], sent["messages"][0]["content"]) == (ID, said)
+
+
+def test_continue_with_an_id_says_it_there(type_: Type, scripted_gateway: ScriptedGateway) -> None:
+    scripted_gateway.queue(ANSWERED)
+    assert type_("chat", "--continue", ID, "hello") == 0
+    sent = scripted_gateway.requests[-1].body
+    assert (sent["conversationId"], sent["messages"][0]["content"]) == (ID, "hello")
+
+
+@pytest.mark.parametrize("half", [ID[:-1], f"{ID}0", ID.upper(), "01234567-89ab-cdef-0123-456789abcdef"])
+def test_what_seems_to_be_half_an_id_is_neither_said_nor_opened(
+    type_: Type, scripted_gateway: ScriptedGateway, capsys: pytest.CaptureFixture[str], half: str
+) -> None:
+    assert type_("chat", "--continue", half, "hello") == 1
+    assert scripted_gateway.requests == []
+    assert capsys.readouterr().err == (
+        f"{half} is no conversation's id: those have 32 characters. For the newest conversation type "
+        f"deckhand chat --continue (/list and /open N lead to the others); to say it, --continue -- {half}.\n"
+    )

@@ -197,7 +197,7 @@ def test_a_wrong_token_is_told_in_one_line(demo: Stack) -> None:
 
 
 def test_an_unknown_conversation_is_told_in_one_line(demo: Stack) -> None:
-    code, out, err = demo.run("--continue", "nowhere", "--", "hello")
+    code, out, err = demo.run("--continue", "0" * 32, "--", "hello")
     assert (code, out, err.count("\n")) == (1, "", 1)
 
 
