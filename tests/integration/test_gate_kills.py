@@ -3,6 +3,7 @@ or was never there, and the turn goes on once at most.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,14 +11,17 @@ from typing import Any
 
 import pytest
 
-from deckhand.domain.errors import DeckhandError, TurnRunning
+from deckhand.agent.wording import NOT_RUN_STOPPED
+from deckhand.domain.errors import AlreadyDecided, DeckhandError, TurnRunning
 from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.execution import perform
+from deckhand.storage.audit import read_entries
 from deckhand.storage.proposals import Proposals, StoredProposal
 from deckhand.turns.chat import TurnWish
 from deckhand.turns.decision import Decisions
 from deckhand.turns.idempotency import Claimed
 from deckhand.turns.start import NewTurn
+from deckhand.turns.stop import stop_turn
 from tests.fakes import Script, asks, says, until
 from tests.faults import Killed, Kind, Point, Process, Running, World
 from tests.gated import read, remove
@@ -85,6 +89,12 @@ class Story:
         where = (self.world.store, self.world.owner, self.world.conversation)
         check_ended(*where, now=self.world.clock())
         check_invariants(*where, now=self.world.clock(), asked=asked, replies=REPLIES)
+
+    def outcomes(self) -> Counter[str]:
+        """What the audit says of the proposals."""
+        page = read_entries(self.world.store, self.world.owner.tenant, after=None, limit=500, newest_first=False)
+        asked = ("proposed", "confirmed", "rejected")
+        return Counter(entry.outcome for entry in page.entries if entry.outcome in asked)
 
     def continuations(self) -> int:
         """How often the model was asked to go on from the decisions."""
@@ -202,4 +212,113 @@ async def test_who_decided_and_comes_late_does_not_go_on_from_a_turn_a_second_ti
     await going.run()
     await story.process(STILL_HERE).ask(NEXT)
     assert story.go_on(late, made[0].turn_id) is None
+    story.check([ASKED, NEXT])
+
+
+# -- a stop that comes while a person is asked
+
+
+class Stopping:
+    """A turn that asks, and that is stopped at some moment before its end."""
+
+    def __init__(self, world: World) -> None:
+        self.story = Story(world)
+        self.process = self.story.proposing()
+        self.stopped = False
+
+    def stop(self) -> None:
+        stop_turn(self.story.world.process().context, self.story.world.owner, self.story.world.conversation)
+        self.stopped = True
+
+    def confirm(self) -> None:
+        self.story.confirm(self.story.process(), self.story.proposals()[0].proposal.id)
+
+    async def run(self) -> None:
+        await broken(self.process, lambda: self.process.start(ASKED))
+        assert self.process.store.struck
+
+
+def as_the_calls_are_stored(turn: Stopping) -> None:
+    turn.process.store.arm("exchange", hook=turn.stop)
+
+
+def as_the_end_is_written(turn: Stopping) -> None:
+    turn.process.store.arm("finish", hook=turn.stop)
+
+
+def and_the_answer_to_the_end_is_lost(turn: Stopping) -> None:
+    turn.process.store.arm("finish", hook=turn.stop)
+    turn.process.store.arm("finish", "late for a while")
+
+
+def and_the_calls_were_stored_without_an_answer(turn: Stopping) -> None:
+    turn.process.store.arm("exchange", "late for a while")
+    turn.process.store.arm("finish", hook=turn.stop)
+
+
+def and_a_yes_was_quicker(turn: Stopping) -> None:
+    def both() -> None:
+        turn.confirm()
+        turn.stop()
+
+    turn.process.store.arm("finish", hook=both)
+
+
+def and_a_yes_comes_as_they_are_closed(turn: Stopping) -> None:
+    turn.process.store.arm("finish", hook=turn.stop)
+    turn.process.store.arm("finish", hook=turn.confirm)
+
+
+def and_the_process_dies_before_it_ends(turn: Stopping) -> None:
+    def both() -> None:
+        turn.stop()
+        turn.process.store.arm("finish", "kill before")
+
+    turn.process.store.arm("finish", hook=both)
+
+
+@pytest.mark.parametrize(
+    ("when", "done"),
+    [
+        (as_the_calls_are_stored, 0),
+        (and_the_answer_to_the_end_is_lost, 0),
+        (and_the_calls_were_stored_without_an_answer, 0),
+        (and_a_yes_was_quicker, 1),
+        (and_the_process_dies_before_it_ends, 0),
+    ],
+)
+async def test_nothing_of_a_stopped_turn_waits_for_a_yes(
+    world: World, when: Callable[[Stopping], None], done: int
+) -> None:
+    await _check_that_nothing_waits(world, when, done)
+
+
+@pytest.mark.parametrize(("when", "done"), [(as_the_end_is_written, 0), (and_a_yes_comes_as_they_are_closed, 1)])
+async def test_a_stop_that_races_the_end_or_a_yes_leaves_nothing_that_waits(
+    any_world: World, when: Callable[[Stopping], None], done: int
+) -> None:
+    await _check_that_nothing_waits(any_world, when, done)
+
+
+async def _check_that_nothing_waits(world: World, when: Callable[[Stopping], None], done: int) -> None:
+    turn = Stopping(world)
+    story = turn.story
+    when(turn)
+    await turn.run()
+    assert turn.stopped
+    story.end_by_lease()
+    successor = story.process(STILL_HERE)
+    await successor.ask(NEXT)
+    made = [one.proposal for one in story.proposals()]
+    assert len(made) in (0, 2)
+    assert [one.state for one in made] in ([], ["rejected"] * 2, ["succeeded", "rejected"])
+    assert [one.state for one in made].count("succeeded") == done
+    assert story.rows() == [ROWS[1:] if done else ROWS, ROWS]
+    for one in made:
+        with pytest.raises(AlreadyDecided):
+            story.confirm(story.process(), one.id)
+        assert story.go_on(story.process(), one.turn_id) is None, "nothing goes on from a turn that was stopped"
+    told = [message["content"] for message in successor.gateway.messages() if message["role"] == "tool"]
+    assert [NOT_RUN_STOPPED in content for content in told[1:]] == [not done, True]
+    assert story.outcomes() == Counter({"proposed": len(made), "rejected": len(made) - done, "confirmed": done})
     story.check([ASKED, NEXT])

@@ -47,6 +47,12 @@ class Waiting:
     exchange: Exchange
     proposals: tuple[Proposal, ...]
 
+    def withdrawn(self) -> Exchange:
+        """The exchange of a turn that was stopped before anybody was asked."""
+        told = {"proposal": None, "result": _error("stopped", wording.NOT_RUN_STOPPED)}
+        calls = [call if call.proposal is None else call.model_copy(update=told) for call in self.exchange.calls]
+        return self.exchange.model_copy(update={"calls": calls})
+
 
 LoopItem = Event | Exchange | Waiting | Step | Outcome
 

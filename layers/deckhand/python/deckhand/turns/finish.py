@@ -17,6 +17,7 @@ from deckhand.storage.turns import Numbered, StoredHead, put_batch, put_head, ru
 from deckhand.turns.context import TurnContext
 from deckhand.turns.reply import Ending
 from deckhand.turns.start import ATTEMPTS, Turn
+from deckhand.turns.withdrawal import withdraw
 
 
 class LeaseLost(Exception):
@@ -34,7 +35,7 @@ class StopWon(Exception):
 @dataclass(frozen=True, slots=True)
 class Finish:
     """`unwritten` are events that are not in the log yet; `last_id` is the highest id handed out; `steps` for the
-    head.
+    head; `asked` whether proposals of this turn may be stored.
     """
 
     ending: Ending
@@ -43,6 +44,7 @@ class Finish:
     last_id: int
     steps: int
     make_done: Callable[[Ending], Event]
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def finish_turn(context: TurnContext, turn: Turn, head: StoredHead, finish: Fini
             if header.queued == 0:
                 # With messages waiting the entry stays, so that the sweep finds them if nobody else does.
                 ops.append(Delete(running_key(turn.owner, turn.conversation)))
+            if finish.asked and finish.ending.status == "stopped":
+                ops += withdraw(context, turn.owner, turn.conversation, turn.id)
             write_surely(context.store, ops, token=context.new_id())
         except UnknownConversation:
             raise LeaseLost() from None

@@ -12,6 +12,7 @@ from deckhand.storage.repeat import write_surely
 from deckhand.storage.turns import Numbered, StoredHead, put_batch, put_head, running_key
 from deckhand.turns.context import TurnContext
 from deckhand.turns.reply import gone_events
+from deckhand.turns.withdrawal import withdraw
 
 
 def close_lost(context: TurnContext, owner: Owner, conversation: str, stored: StoredHead) -> None:
@@ -29,6 +30,9 @@ def close_lost(context: TurnContext, owner: Owner, conversation: str, stored: St
         *put_batch(owner, conversation, events, now),
     ]
     ops += _transcript_ops(context, owner, conversation, head.generation, text, now)
+    if head.stop:
+        # Whoever stopped it was told so, though its process did not live to do it.
+        ops += withdraw(context, owner, conversation, head.turn_id)
     try:
         write_surely(context.store, ops, token=context.new_id())
     except ConditionFailed:

@@ -84,6 +84,7 @@ class Recorder:
         self._phase, self._steps = "thinking", 0
         self._shown: list[str] = []
         self._closing = False
+        self._asked = False
         self._writing: asyncio.Future[None] | None = None
         self._moving = asyncio.Lock()
 
@@ -136,11 +137,8 @@ class Recorder:
         async for item in loop.run():
             if isinstance(item, Event):
                 self._emit(item)
-            elif isinstance(item, Exchange):
-                await self._store_exchange(item)
-            elif isinstance(item, Waiting):
-                await self._store_exchange(item.exchange, item.proposals)
-                for proposal in item.proposals:
+            elif isinstance(item, Exchange | Waiting):
+                for proposal in await self._store_exchange(item):
                     self._emit(Event("proposal", proposal.shown()))
             elif isinstance(item, Step):
                 self._on_step(item)
@@ -169,11 +167,14 @@ class Recorder:
         if log.waiting_bytes >= FLUSH_BYTES:
             log.urgent.set()
 
-    async def _store_exchange(self, exchange: Exchange, proposals: Sequence[Proposal] = ()) -> None:
-        """Only while the turn is ours: a lost process must not add to the transcript. Renews the lease on the way."""
+    async def _store_exchange(self, item: Exchange | Waiting) -> Sequence[Proposal]:
+        """Only while the turn is ours: a lost process must not add to the transcript. Renews the lease on the way.
+        What a person is to be asked now; nothing in a turn that was stopped.
+        """
         async with self._moving:
             for _ in range(10):
                 head = self._renewed()
+                exchange, proposals = self._asking(item)
                 ops: list[Op] = [
                     put_head(self._turn.owner, self._turn.conversation, head, after=self._head),
                     *put_exchange(self._turn.owner, self._turn.header.header, exchange),
@@ -186,8 +187,17 @@ class Recorder:
                     await self._look()
                     continue
                 self._head = StoredHead(head, self._head.version + 1)
-                return
+                return proposals
         raise LeaseLost()
+
+    def _asking(self, item: Exchange | Waiting) -> tuple[Exchange, Sequence[Proposal]]:
+        if isinstance(item, Exchange):
+            return item, ()
+        if self._stop.is_set():
+            return item.withdrawn(), ()
+        # Set before it is known: a write whose answer is lost may have been applied.
+        self._asked = True
+        return item.exchange, item.proposals
 
     # -- the log
 
@@ -313,6 +323,7 @@ class Recorder:
                 last_id=self._log.last_id,
                 steps=self._steps,
                 make_done=self._done,
+                asked=self._asked,
             )
             try:
                 finished = await asyncio.to_thread(finish_turn, self._context, self._turn, self._head, finish)
@@ -330,7 +341,8 @@ class Recorder:
     def _stopped(self, outcome: Outcome) -> Outcome:
         """What was visible is kept; a notice of ours that nobody saw is not."""
         shown = "".join(self._shown)
-        return replace(outcome, status="stopped", text=shown, error=None, capped_by=None, interrupted=False)
+        kept = replace(outcome, status="stopped", text=shown, proposals=())
+        return replace(kept, error=None, capped_by=None, interrupted=False)
 
     def _ending(self, outcome: Outcome, message_id: str, offer: dict[str, Any] | None) -> Ending:
         ids = {"conversationId": self._turn.conversation, "messageId": message_id, "turnId": self._turn.id}
