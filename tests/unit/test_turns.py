@@ -16,6 +16,7 @@ from deckhand.agent import wording
 from deckhand.domain.conversation import Message
 from deckhand.domain.errors import GatewayFailed, NoTurnRunning, StorageUnavailable, TurnRunning, UnknownConversation
 from deckhand.domain.events import Event
+from deckhand.domain.principal import Principal
 from deckhand.domain.turn import LEASE_S, LINGER_S, MAX_EVENTS
 from deckhand.operations.caller import Caller
 from deckhand.operations.conversations import (
@@ -29,6 +30,7 @@ from deckhand.operations.conversations import (
 )
 from deckhand.storage.port import Item
 from deckhand.storage.sqlite import SqliteStore
+from deckhand.storage.switches import Switches
 from deckhand.storage.turns import Numbered
 from deckhand.turns import replay as replaying
 from deckhand.turns.chat import TurnWish
@@ -767,6 +769,30 @@ async def test_a_turn_over_the_clients_transcript_stores_nothing_and_has_no_ids(
     assert told[-2][1].data == {"reply": "Hello", "model": "small-1", "usage": None}
     assert told[-1][1].data == {"status": "done"}
     assert [m["content"] for m in process.gateway.messages(0)] == ["a", "b", "c\n\nd\n\n[route: /]"]
+
+
+async def test_the_switch_is_looked_at_once_before_each_call_of_the_model(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = list[Principal]()
+    monkeypatch.setattr(Switches, "check", lambda _, who: looked.append(who))
+    process = world.process(asks(call("find_note")), says("Hello"))
+    process.tools.add("find_note")
+    await process.chats.client_transcript(world.person, TurnWish(messages=[("user", "a")]))(lambda *_: None)
+    assert len(looked) == len(process.gateway.requests) == 2
+
+
+async def test_a_switch_that_is_flipped_as_a_turn_takes_its_lock_keeps_the_model_from_being_asked(world: World) -> None:
+    """Nobody could stop the turn: it was not among the running ones yet."""
+
+    def off() -> None:
+        Switches(world.store, world.owner.tenant).turn("all", "", on=False, by="ann", at="", token=world.new_id())
+
+    process = world.process()
+    process.store.arm("start", hook=off)
+    running = await process.ask("hi")
+    assert process.gateway.requests == []
+    assert running.told[-2].event.data["code"] == "agent_switched_off"
 
 
 async def test_a_fault_of_ours_in_a_clients_turn_ends_it_with_error_and_done(world: World) -> None:

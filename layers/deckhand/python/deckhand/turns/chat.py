@@ -382,7 +382,11 @@ class Chats:
         if wish.time_left is not None:
             budget = replace(budget, turn_s=min(wish.time_left, budget.turn_s or wish.time_left))
         switched = SwitchedGateway(
-            wish.pinned or self._gateway, self._context.store, caller.principal, now=self._context.now
+            wish.pinned or self._gateway,
+            self._context.store,
+            caller.principal,
+            now=self._context.now,
+            seen_on=plan.turn_id == "",
         )
         gateway = MeteredGateway(switched, meter)
         return Loop(gateway, toolbox, budget, plan, stop=stop, clock=self._monotonic)

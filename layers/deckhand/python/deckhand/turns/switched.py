@@ -16,12 +16,22 @@ from deckhand.storage.switches import Switches
 class SwitchedGateway:
     """For one principal. A call raises `AgentSwitchedOff` where the assistant is off for them, and `NotAllowed` once
     their rights have ended.
+
+    `seen_on`: the switch was looked at just now, and the first call need not look again. Not so where the
+    conversation's lock was taken since: whoever flipped it before that did not see the turn among the running ones to
+    stop it.
     """
 
     def __init__(
-        self, gateway: ChatGateway, store: ItemStore, principal: Principal, *, now: Callable[[], float]
+        self,
+        gateway: ChatGateway,
+        store: ItemStore,
+        principal: Principal,
+        *,
+        now: Callable[[], float],
+        seen_on: bool = False,
     ) -> None:
-        self._gateway, self._principal = gateway, principal
+        self._gateway, self._principal, self._seen_on = gateway, principal, seen_on
         self._switches, self._endings = Switches(store, principal.tenant), Endings(store, now=now)
 
     async def stream(self, request: StepRequest) -> AsyncGenerator[TextDelta | Answer, None]:
@@ -32,5 +42,7 @@ class SwitchedGateway:
                 yield item
 
     def _check(self) -> None:
-        self._switches.check(self._principal)
+        if not self._seen_on:
+            self._switches.check(self._principal)
+        self._seen_on = False
         self._endings.check(self._principal)
