@@ -1,5 +1,6 @@
 """The laptop's API Gateway: finds the function for a request, makes its event, streams its answer."""
 
+import asyncio
 import json
 import logging
 import uuid
@@ -89,6 +90,9 @@ class Resource:
             status, code, sentence = FAULTS.get(failed.fault, FAILED)
             logger.warning("A function gave no answer", extra={"fault": failed.fault.name, "resource": route.resource})
             return problem(status, code, sentence, request_id, {"Retry-After": "1"} if status == 503 else None)
+        except asyncio.CancelledError:
+            # The stack ends, and has waited long enough: the last word to a client is in its form, too.
+            return problem(*FAILED, request_id)
         return FunctionAnswer(invocation)
 
 

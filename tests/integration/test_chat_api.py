@@ -467,6 +467,7 @@ def test_all_turns_are_stopped_at_once_each_by_whom_it_is_allowed_to(deploy: Dep
         ("?after=4", "", [1, 2, 3, 4, 5]),
         ("?after=3.0", None, [1, 2, 3, 4, 5]),
         ("", "٣", [1, 2, 3, 4, 5]),
+        ("", "00000000000000000003", [4, 5]),
     ],
 )
 def test_a_reattached_client_reads_on_after_its_cursor(
@@ -492,6 +493,14 @@ def test_a_client_that_reattaches_while_the_turn_runs_sees_its_end(deploy: Deplo
     gate.open()
     assert [frame.id for frame in second] == [3, 4, 5]
     assert [frame.id for frame in first] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("cursor", ["5", "999999999999999", "9" * 20, "9" * 5_000])
+def test_a_cursor_at_the_end_of_a_turn_or_beyond_is_told_nothing(deploy: Deploy, cursor: str) -> None:
+    api = deploy(says("Hel", "lo"))
+    conversation = api.conversation()
+    api.chat(conversation, "hi")
+    assert api("GET", f"{CHAT}/turn/{conversation}", headers={"Last-Event-ID": cursor}).status == 204
 
 
 @pytest.mark.parametrize("path", ["nobody", "{conversation}", "a%2Fb"])

@@ -26,6 +26,7 @@ from deckhand.turns.start import NewTurn, owner_of
 from deckhand.turns.stop import stop_turn
 from deckhand.turns.sweep import running_turns
 
+CURSOR_DIGITS = 15
 OPERATORS = ("owner", "operator")
 """Who may see that turns run, and stop them, whoever's they are."""
 
@@ -182,4 +183,7 @@ def _page(context: PageContext | None) -> str | None:
 def _cursor(request: Request) -> int:
     """The header wins; what is not a non-negative integer counts as 0."""
     given = request.headers.get("last-event-id", request.query.get("after", "0")).strip()
-    return int(given) if given.isascii() and given.isdigit() and len(given) <= 15 else 0
+    if not (given.isascii() and given.isdigit()):
+        return 0
+    # More digits than any id has say no more than these: beyond every event.
+    return int(given.lstrip("0")[:CURSOR_DIGITS] or "0")
