@@ -50,7 +50,7 @@ from deckhand.turns.metering import Metering, TurnMeter
 from deckhand.turns.queued import start_or_queue, wake_queue
 from deckhand.turns.recorder import Recorded, Recorder
 from deckhand.turns.reply import ending
-from deckhand.turns.settled import decisions_note, settled, waits
+from deckhand.turns.settled import decisions_note, settled
 from deckhand.turns.start import NewTurn, Turn, owner_of, start_continuation, start_queued, start_turn
 from deckhand.turns.switched import SwitchedGateway
 
