@@ -347,6 +347,21 @@ def test_a_document_that_would_lock_every_owner_out_is_refused(office: Office, t
     assert office("GET").body["version"] == 0
 
 
+ONLY = 'forbid (principal, action == Action::"write_policy", resource) unless {{ principal == {} }};'
+
+
+@pytest.mark.parametrize("one", ['Token::"t"', 'User::"ada"', 'Token::"agent"'])
+def test_a_document_that_only_one_token_or_somebody_unknown_could_change_is_refused(office: Office, one: str) -> None:
+    """A token is revoked or expires, and then nobody could."""
+    office.principal = Principal("token", "t", "owner", "owner")
+    assert office("PUT", body={"policy": ONLY.format(one)}).code == "would_lock_out"
+    assert office("GET").body["version"] == 0
+
+
+def test_before_anybody_has_signed_in_the_first_owner_to_come_counts(office: Office) -> None:
+    assert office("PUT", body={"policy": ONLY.format('User::"owner"')}).status == 200
+
+
 def test_a_document_that_another_replaced_meanwhile_is_not_overwritten(office: Office) -> None:
     office("PUT", body={"policy": ""})
     answer = office("PUT", body={"policy": FORBID, "expectedVersion": 0})

@@ -208,6 +208,30 @@ def test_an_owner_without_a_passkey_or_who_is_disabled_counts_for_none(deploymen
     assert change(owner, "owner", role="editor").refusal == LAST_OWNER
 
 
+@pytest.mark.parametrize("wish", [{"role": "editor"}, {"disabled": True}, None])
+def test_the_only_owner_who_may_change_the_policy_stays_one(
+    deployment: Deployment, wish: dict[str, Any] | None
+) -> None:
+    owner = deployment.owner()
+    other = deployment.guest(owner, "owner")
+    only = 'forbid (principal, action == Action::"write_policy", resource) unless { principal == User::"owner" };'
+    assert owner("PUT", "/api/policy", {"policy": only}).status == 200
+    key = f"/api/credentials/{owner.device.id}"
+    answer = owner("DELETE", key) if wish is None else change(other, "owner", **wish)
+    assert answer.refusal == (409, "would_lock_out")
+    assert change(owner, other.user, role="editor").status == 200, "who does not govern it may go"
+
+
+def test_a_document_that_only_somebody_could_change_who_cannot_sign_in_is_refused(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    other = deployment.guest(owner, "owner").user
+    only = f'forbid (principal, action == Action::"write_policy", resource) unless {{ principal == User::"{other}" }};'
+    assert change(owner, other, disabled=True).status == 200
+    assert owner("PUT", "/api/policy", {"policy": only}).refusal == (409, "would_lock_out")
+    assert change(owner, other, disabled=False).status == 200
+    assert owner("PUT", "/api/policy", {"policy": only}).status == 200
+
+
 def test_others_may_remove_their_last_passkey(deployment: Deployment) -> None:
     guest = deployment.guest(deployment.owner(), "viewer")
     assert guest("DELETE", f"/api/credentials/{guest.device.id}").status == 200

@@ -303,7 +303,7 @@ class IdempotencyMismatch(Conflict):
 
 class WouldLockOut(Conflict):
     code = "would_lock_out"
-    sentence = "After this no owner could read and write the policy any more."
+    sentence = "After this no owner who can sign in could read and write the policy any more. Tokens do not count."
 
 
 class StaleVersion(Conflict):

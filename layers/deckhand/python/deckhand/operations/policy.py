@@ -1,11 +1,12 @@
 """The policy document: read it, replace it, ask why. For owners, and never for a model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
 
 from deckhand.domain.access import Access
+from deckhand.domain.account import OWNER_ID
 from deckhand.domain.errors import NotFound, StaleVersion, ValidationFailed, WouldLockOut
 from deckhand.domain.policy_document import MAX_CHARS, PolicyDocument
 from deckhand.domain.principal import Channel, Principal, Role
@@ -15,7 +16,7 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
 from deckhand.policy.check import Fault, check
 from deckhand.policy.groups import CHAT
-from deckhand.policy.rules import Rules, keeps_policy, shipped
+from deckhand.policy.rules import Rules, keeps_policy, shipped, signed_in_owner
 from deckhand.policy.schema import schema_of
 from deckhand.storage.accounts import Accounts
 from deckhand.storage.policies import Policies
@@ -120,13 +121,12 @@ def explain_policy(caller: Caller, given: Question) -> dict[str, Any]:
     return {"decision": decision.verdict, "policies": list(decision.policies)}
 
 
-def _owners(caller: Caller) -> Iterator[Principal]:
-    """The caller is one, or could not write the policy; the others are those who can sign in."""
-    yield caller.principal
+def _owners(caller: Caller) -> Iterable[Principal]:
+    """The owners who can sign in, or else the first one to come. Tokens do not count: they end, or are revoked."""
     tenant = caller.principal.tenant
-    for stored in Accounts(caller.store, tenant, new_id=caller.new_id).all():
-        if stored.account.rules:
-            yield Principal("user", stored.account.id, stored.account.id, "owner", tenant)
+    found = [one.account for one in Accounts(caller.store, tenant, new_id=caller.new_id).all()]
+    ids = [account.id for account in found if account.rules] or [OWNER_ID]
+    return (signed_in_owner(id, tenant) for id in ids)
 
 
 def _policies(caller: Caller) -> Policies:

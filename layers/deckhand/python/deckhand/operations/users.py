@@ -1,5 +1,6 @@
 """Users of a deployment: who there is, what they may, how they come in. Passkeys and codes are everybody's own."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,8 +15,10 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.policy.rules import governs, signed_in_owner
 from deckhand.storage.accounts import Accounts, Edit, put_code
 from deckhand.storage.invites import CODE_BYTES, INVITE_LIFE_S, Invite, Invites
+from deckhand.storage.policies import Policies
 from deckhand.storage.subscriptions import Subscriptions
 from deckhand.storage.tokens import Tokens
 
@@ -55,12 +58,13 @@ def list_credentials(caller: Caller, given: Nothing) -> dict[str, Any]:
     mutates=True,
 )
 def remove_credential(caller: Caller, given: CredentialId) -> dict[str, Any]:
-    """`{ok: true}`; the sessions that it opened end. Raises `UnknownCredential`, `LastOwner`."""
+    """`{ok: true}`; the sessions that it opened end. Raises `UnknownCredential`, `LastOwner`, `WouldLockOut`."""
     known = from_base64(given.id)
     if not known:
         raise UnknownCredential()
     credential_id = to_base64url(known)
-    _accounts(caller).change(_user(caller), lambda account: Edit(account.removing(credential_id)))
+    stays = _governor(caller)
+    _accounts(caller).change(_user(caller), lambda account: Edit(account.removing(credential_id), stays=stays))
     return {"ok": True}
 
 
@@ -110,7 +114,7 @@ def read_user(caller: Caller, given: UserId) -> dict[str, Any]:
 @operation(summary="Change a user", input=UserChange, http=Http("PATCH", "/api/users/{id}"), mutates=True)
 def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
     """`{user}`. A new role, or being disabled, ends their sessions, and revokes tokens that may do more; the
-    devices of who is disabled get no more pushes. Raises `NotAllowed`, `UnknownUser`, `LastOwner`.
+    devices of who is disabled get no more pushes. Raises `NotAllowed`, `UnknownUser`, `LastOwner`, `WouldLockOut`.
     """
 
     def edit(account: Account) -> Edit:
@@ -119,7 +123,7 @@ def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
         _check_rank(caller, role)
         disabled = account.disabled if given.disabled is None else given.disabled
         named = account if given.name is None else account.model_copy(update={"name": given.name.strip()})
-        return Edit(named.becoming(role=role, disabled=disabled))
+        return Edit(named.becoming(role=role, disabled=disabled), stays=_governor(caller))
 
     _check_id(given.id)
     account = _accounts(caller).change(given.id, edit)
@@ -137,6 +141,17 @@ def _revoke_beyond(caller: Caller, account: Account) -> None:
         if token.user == account.id and (account.disabled or RANKS.get(token.role, len(RANKS)) > RANKS[account.role]):
             with suppress(UnknownToken):
                 tokens.revoke(caller.principal.tenant, token.id)
+
+
+def _governor(caller: Caller) -> Callable[[Account], bool]:
+    """Who can change the policy that is in force: when an owner goes, one of these has to stay."""
+    tenant = caller.principal.tenant
+
+    def stays(account: Account) -> bool:
+        document = Policies(caller.store, tenant).current()
+        return document is None or governs(document.policy, signed_in_owner(account.id, tenant))
+
+    return stays
 
 
 def _accounts(caller: Caller) -> Accounts:

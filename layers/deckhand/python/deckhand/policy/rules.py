@@ -8,7 +8,7 @@ from typing import Any
 
 from deckhand.domain.access import Access, ConfirmWrites, Decision
 from deckhand.domain.principal import Kind, Principal
-from deckhand.policy.cedar import Entity, Judgement, Policies, Question, cards_in
+from deckhand.policy.cedar import Entity, Judgement, Policies, Question, UnreadablePolicyError, cards_in
 from deckhand.policy.groups import names_of, parents
 
 TYPES: Mapping[Kind, str] = {"user": "User", "token": "Token", "service": "Service", "schedule": "Schedule"}
@@ -93,6 +93,18 @@ def _joined(names: Sequence[Judgement]) -> Judgement:
 def keeps_policy(rules: Rules, owners: Iterable[Principal]) -> bool:
     """Whether some owner could still read and write the document under these rules."""
     return any(all(_may(rules, owner, operation) for operation in REPAIRS) for owner in owners)
+
+
+def signed_in_owner(id: str, tenant: str) -> Principal:
+    return Principal("user", id, id, "owner", tenant)
+
+
+def governs(document: str, owner: Principal) -> bool:
+    """Whether an owner may read and write the document by itself; every owner may where it cannot be used."""
+    try:
+        return keeps_policy(Rules(document), [owner])
+    except UnreadablePolicyError:
+        return True
 
 
 def _may(rules: Rules, owner: Principal, operation: str) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from deckhand.domain.access_token import fingerprint
 from deckhand.domain.account import Account
-from deckhand.domain.errors import ConditionFailed, LastOwner, StorageUnavailable, UnknownUser
+from deckhand.domain.errors import ConditionFailed, LastOwner, StorageUnavailable, UnknownUser, WouldLockOut
 from deckhand.domain.recovery import Code, StoredCode
 from deckhand.storage.due import Marked, mark
 from deckhand.storage.endings import roles_ended
@@ -35,10 +35,13 @@ class StoredAccount:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What a change makes of an account, and what else is written with it."""
+    """What a change makes of an account, and what else is written with it. Where it ends an owner's access, one of
+    whom `stays` holds has to stay.
+    """
 
     account: Account
     also: Sequence[Op] = field(default=())
+    stays: Callable[[Account], bool] = lambda _: True
 
 
 class Accounts:
@@ -68,8 +71,8 @@ class Accounts:
         self._write(None, Edit(account, [*also, somebody_is_known()]))
 
     def change(self, user: str, edit: Callable[[Account], Edit]) -> Account:
-        """Made again when the account changed meanwhile. Raises `UnknownUser`, `LastOwner`, what `edit` raises, and
-        `ConditionFailed` by an op of `also`, or when a new passkey is taken.
+        """Made again when the account changed meanwhile. Raises `UnknownUser`, `LastOwner`, `WouldLockOut`, what
+        `edit` raises, and `ConditionFailed` by an op of `also`, or when a new passkey is taken.
         """
         for _ in range(TRIES):
             before = self.find(user)
@@ -91,7 +94,7 @@ class Accounts:
         item = Item(key.table, key.pk, key.sk, account.to_json(), version + 1)
         ops: list[Op] = [Put(item, ABSENT if before is None else VersionIs(version))]
         if was is not None and was.rules and not account.rules:
-            ops.append(self._another_owner(account.id))
+            ops.append(self._another_owner(account.id, edit.stays))
         moving = len(ops) if before is not None else 0
         ops += [*self._sides(was, account), *edit.also]
         if was is not None and (was.role, was.disabled) != (account.role, account.disabled):
@@ -105,12 +108,15 @@ class Accounts:
                 raise _Moved() from failed
             raise
 
-    def _another_owner(self, user: str) -> Check:
-        """Holds only while another owner who can come in stays as they are. Raises `LastOwner` without one."""
-        for other in self.all():
-            if other.account.id != user and other.account.rules:
+    def _another_owner(self, user: str, stays: Callable[[Account], bool]) -> Check:
+        """Holds only while another owner who can come in stays as they are. Raises `LastOwner` without one, and
+        `WouldLockOut` when there are only others.
+        """
+        others = [one for one in self.all() if one.account.id != user and one.account.rules]
+        for other in others:
+            if stays(other.account):
                 return Check(self._key(other.account.id), VersionIs(other.version))
-        raise LastOwner()
+        raise WouldLockOut() if others else LastOwner()
 
     def _sides(self, was: Account | None, now: Account) -> list[Op]:
         """The items beside the account that follow from what changed in it."""
