@@ -540,6 +540,38 @@ def test_only_owners_switch(api: Gated) -> None:
     assert api("GET", "/api/agent/switches").body == {"off": []}
 
 
+@pytest.mark.parametrize(
+    ("scope", "id", "code"),
+    [
+        ("user", "anne", "unknown_user"),
+        ("user", "u" * 200, "unknown_user"),
+        ("token", "agnet", "unknown_token"),
+        ("token", "t" * 200, "unknown_token"),
+        ("token", "ann", "unknown_token"),
+    ],
+)
+def test_nobody_is_switched_off_or_on_who_is_not_there(api: Gated, scope: str, id: str, code: str) -> None:
+    for enabled in (False, True):
+        wish = {"scope": scope, "id": id, "enabled": enabled}
+        assert api("PUT", "/api/agent/switches", wish).refusal == (404, code)
+    assert api("GET", "/api/agent/switches").body == {"off": []}
+
+
+@pytest.mark.parametrize("id", ["owner", "service:direct", "eve"])
+def test_users_are_known_who_have_no_account_but_act(api: Gated, id: str) -> None:
+    api("POST", "/api/tokens", {"name": "t", "role": "agent"}, token="eve")
+    api.switch(False, "user", id)
+    assert [one["id"] for one in api("GET", "/api/agent/switches").body["off"]] == [id]
+
+
+def test_what_is_gone_can_still_be_switched_on(api: Gated) -> None:
+    token = api("POST", "/api/tokens", {"name": "t", "role": "agent"}).body["id"]
+    api.switch(False, "token", token)
+    api("DELETE", f"/api/tokens/{token}")
+    api.switch(True, "token", token)
+    assert api("GET", "/api/agent/switches").body == {"off": []}
+
+
 @pytest.mark.parametrize("given", [{"scope": "all", "id": "x"}, {"scope": "user"}, {"scope": "moon"}])
 def test_a_switch_that_concerns_nobody_is_refused(api: Gated, given: dict[str, Any]) -> None:
     assert api("PUT", "/api/agent/switches", {**given, "enabled": False}).refusal == (422, "invalid")

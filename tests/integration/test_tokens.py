@@ -9,8 +9,8 @@ import pytest
 
 from deckhand.domain.access_token import AccessToken, fingerprint
 from deckhand.domain.errors import NotConfigured, StorageUnavailable, Unauthenticated
-from deckhand.domain.principal import Principal
-from deckhand.edge.auth import AGENT, Authenticator
+from deckhand.domain.principal import AGENT, Principal
+from deckhand.edge.auth import Authenticator
 from deckhand.edge.request import Request
 from deckhand.storage.port import Key
 from deckhand.storage.sqlite import SqliteStore

@@ -27,3 +27,9 @@ class Principal:
     @property
     def name(self) -> str:
         return f"{self.kind}:{self.id}"
+
+
+AGENT = Principal(kind="token", id="agent", user="owner", role="agent")
+"""Whoever holds the agent's token of the environment."""
+DIRECT = Principal(kind="service", id="direct", user="service:direct", role="agent")
+"""Whoever holds the token of the direct form of chat; its sessions are its own."""

@@ -10,11 +10,10 @@ from http.cookies import CookieError, SimpleCookie
 
 from deckhand.domain.access_token import MAX_SECRET_CHARS
 from deckhand.domain.errors import NotConfigured, OriginNotAllowed, Unauthenticated
-from deckhand.domain.principal import Principal
+from deckhand.domain.principal import AGENT, Principal
 from deckhand.edge.request import Request
 from deckhand.storage.tokens import Tokens
 
-AGENT = Principal(kind="token", id="agent", user="owner", role="agent")
 OPERATOR = Principal(kind="service", id="operator", user="operator", role="operator")
 COOKIES = ("__Host-deckhand", "deckhand")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")

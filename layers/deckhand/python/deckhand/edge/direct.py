@@ -25,7 +25,7 @@ from deckhand.domain.errors import (
     Unauthenticated,
     UnknownConversation,
 )
-from deckhand.domain.principal import Principal
+from deckhand.domain.principal import DIRECT, Principal
 from deckhand.domain.times import iso
 from deckhand.edge.answer import json_answer
 from deckhand.edge.live import EventLoopThread, Live, Publish
@@ -42,7 +42,7 @@ BODY_BYTES = 32 * 1024
 MAX_SESSION_ID = 200
 ATTEMPTS = 3
 HEADER = "x-chat-token"
-SERVICE = Principal(kind="service", id="direct", user="service:direct", role="agent")
+SERVICE = DIRECT
 
 logger = logging.getLogger(__name__)
 

@@ -4,13 +4,16 @@ from typing import Any, Literal
 
 from pydantic import Field, StrictBool
 
-from deckhand.domain.errors import ConditionFailed, InvalidRequest
+from deckhand.domain.errors import ConditionFailed, InvalidRequest, UnknownUser
+from deckhand.domain.principal import AGENT, DIRECT
 from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.storage.accounts import Accounts
 from deckhand.storage.conversations import Owner
 from deckhand.storage.switches import Switches
+from deckhand.storage.tokens import Tokens
 from deckhand.storage.turns import Running
 
 ATTEMPTS = 20
@@ -35,11 +38,16 @@ def list_switches(caller: Caller, _: Nothing) -> dict[str, Any]:
     summary="Switch the assistant on or off", input=Switch, mutates=True, http=Http("PUT", "/api/agent/switches")
 )
 def switch_agent(caller: Caller, given: Switch) -> dict[str, Any]:
-    """`{ok: true, stopped}`: turns that run are stopped, `stopped` of them. Raises `InvalidRequest`."""
+    """`{ok: true, stopped}`: turns that run are stopped, `stopped` of them. What was switched off can be switched on
+    though it is there no more. Raises `InvalidRequest`, `UnknownUser`, `UnknownToken`.
+    """
     if (given.scope == "all") == bool(given.id):
         raise InvalidRequest("id names the user or the token, and is left out for all.")
     tenant = caller.principal.tenant
-    Switches(caller.store, tenant).turn(
+    switches = Switches(caller.store, tenant)
+    if given.scope != "all" and not (given.enabled and switches.is_off(given.scope, given.id)):
+        _check_known(caller, given)
+    switches.turn(
         given.scope,
         given.id,
         on=given.enabled,
@@ -51,6 +59,21 @@ def switch_agent(caller: Caller, given: Switch) -> dict[str, Any]:
         return {"ok": True, "stopped": 0}
     running = caller.turns.running(tenant)
     return {"ok": True, "stopped": sum(_stop(caller, entry) for entry in running if _concerns(caller, given, entry))}
+
+
+def _check_known(caller: Caller, given: Switch) -> None:
+    """A mistyped id would switch off nobody, and look as if it had."""
+    tenant = caller.principal.tenant
+    tokens = Tokens(caller.store, now=caller.now, new_id=caller.new_id)
+    if given.scope == "token":
+        if given.id != AGENT.id:
+            tokens.named(tenant, given.id)
+        return
+    if given.id in (AGENT.user, DIRECT.user, caller.principal.user):
+        return
+    accounts = Accounts(caller.store, tenant, new_id=caller.new_id)
+    if accounts.find(given.id) is None and all(one.token.user != given.id for one in tokens.all(tenant)):
+        raise UnknownUser()
 
 
 def _concerns(caller: Caller, given: Switch, entry: Running) -> bool:

@@ -43,12 +43,21 @@ class Switches:
         concerned = set().union(*(_concerned(principal) for principal in principals))
         return [Check(Key("deck", self._pk, sk), ABSENT) for sk in sorted(concerned)]
 
+    def is_off(self, scope: Scope, id: str) -> bool:
+        """Whether this very switch is off."""
+        return self._store.get(self._key(scope, id)) is not None
+
     def turn(self, scope: Scope, id: str, *, on: bool, by: str, at: str, token: str) -> None:
-        sk = scope if scope == "all" else f"{scope}#{id}"
+        key = self._key(scope, id)
         if on:
-            self._store.write([Delete(Key("deck", self._pk, sk))], token=token)
+            self._store.write([Delete(key)], token=token)
         else:
-            self._store.write([Put(Item("deck", self._pk, sk, json_text.dumps({"by": by, "at": at})))], token=token)
+            self._store.write(
+                [Put(Item(key.table, key.pk, key.sk, json_text.dumps({"by": by, "at": at})))], token=token
+            )
+
+    def _key(self, scope: Scope, id: str) -> Key:
+        return Key("deck", self._pk, scope if scope == "all" else f"{scope}#{id}")
 
 
 def _concerned(principal: Principal) -> set[str]:
