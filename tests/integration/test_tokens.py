@@ -196,6 +196,23 @@ def test_a_token_that_ends_makes_none_that_outlives_it(api: Api) -> None:
     assert make(api, who=short, expiresAt="2098-12-31T00:00:00+00:00").status == 201
 
 
+def test_a_token_for_a_tool_may_use_its_route_and_hand_that_on(api: Api) -> None:
+    meta = {"id": "mood", "label": "Mood", "writeable": {"fromWebapp": True}}
+    api("POST", "/api/manifests", {"$schema": "klebb.datafile.v1", "meta": meta, "data": []})
+    narrow = make(api, role="owner", operations=["append_row", "create_token"]).body["secret"]
+    assert api("POST", "/api/manifests/mood/rows", {"value": {"mood": 3}}, token=narrow).status == 201
+    assert api("GET", "/api/manifests/mood/rows", token=narrow).refusal == (403, "forbidden")
+    assert make(api, who=narrow, operations=["add_row"]).status == 201
+
+
+def test_names_of_no_operation_are_told_with_those_that_are_close(api: Api) -> None:
+    answer = make(api, operations=["apend_row", "list_rows", "zzz"])
+    assert answer.refusal == (422, "invalid")
+    first, second = answer.body["errors"]
+    assert first["message"].startswith("there is no operation apend_row; close to it: append_row")
+    assert second == {"path": "operations", "message": "there is no operation zzz"}
+
+
 def test_others_see_and_revoke_only_their_own_tokens(api: Api) -> None:
     anns, eves = make(api).body["id"], make(api, who="eve").body["id"]
     assert {one["id"] for one in listed(api)} == {anns, eves}

@@ -1,6 +1,8 @@
 """Bearer tokens for programs and devices: made, listed, revoked. A secret is shown once, when it is made."""
 
 import secrets
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,7 +13,7 @@ from deckhand.domain.times import epoch, iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
-from deckhand.policy.groups import CHAT
+from deckhand.policy.groups import CHAT, scope_of
 from deckhand.storage.tokens import Listed, Tokens
 
 
@@ -19,7 +21,10 @@ class NewToken(Arguments):
     name: str = Field(min_length=1, max_length=80, pattern=r"\S", description="What it is for.")
     role: Literal["owner", "editor", "viewer", "agent"] = Field(description="What it may do; never more than you may.")
     operations: list[str] | None = Field(
-        default=None, min_length=1, max_length=100, description="Only these operations, by name."
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="Only these operations, by name; a tool and the route of the same act are one.",
     )
     cards: list[str] | None = Field(default=None, min_length=1, max_length=100, description="Only these cards, by id.")
     expiresAt: str | None = Field(default=None, max_length=40, description="An instant in ISO 8601, with its zone.")
@@ -39,9 +44,11 @@ def create_token(caller: Caller, given: NewToken) -> dict[str, Any]:
     """`{id, secret, name, role, operations?, cards?, expiresAt?}`; the secret is never shown again. Raises
     `NotAllowed`, `ValidationFailed`, `InvalidRequest`, `TooManyTokens`.
     """
-    check_grant(caller.principal, role=given.role, operations=given.operations, cards=given.cards)
-    if unknown := sorted(set(given.operations or []) - {CHAT, *(known.name for known in REGISTRY.all())}):
-        raise ValidationFailed(errors=[{"path": "operations", "message": f"there is no operation {unknown[0]}"}])
+    if errors := _unknown(given.operations or []):
+        raise ValidationFailed(errors=errors)
+    mine = caller.principal.operations
+    giver = replace(caller.principal, operations=None if mine is None else scope_of(mine))
+    check_grant(giver, role=given.role, operations=given.operations, cards=given.cards)
     expires = None if given.expiresAt is None else _later(given.expiresAt, caller.now())
     tokens = _tokens(caller)
     if caller.principal.kind == "token":
@@ -79,6 +86,18 @@ def revoke_token(caller: Caller, given: TokenId) -> dict[str, Any]:
         raise UnknownToken()
     tokens.revoke(caller.principal.tenant, given.id)
     return {"ok": True}
+
+
+def _unknown(operations: list[str]) -> list[dict[str, str]]:
+    """A fault for each name that no operation has, with those that it may stand for."""
+    known = [CHAT, *(one.name for one in REGISTRY.all())]
+    faults = []
+    for name in dict.fromkeys(operations):
+        if name not in known:
+            close = get_close_matches(name[:80], known, n=3, cutoff=0.5)
+            hint = f"; close to it: {', '.join(close)}" if close else ""
+            faults.append({"path": "operations", "message": f"there is no operation {name[:80]}{hint}"})
+    return faults
 
 
 def _tokens(caller: Caller) -> Tokens:

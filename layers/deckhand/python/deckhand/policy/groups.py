@@ -2,7 +2,7 @@
 alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 Group = Literal["read", "write", "converse", "personal", "account", "operate", "govern"]
@@ -62,7 +62,7 @@ _ONE_ACT = (
     ("list_manifests", "list_cards"),
     ("create_manifest", "create_from_template"),
 )
-"""A tool and the route of the same act, so that what a policy says of one name holds for both."""
+"""A tool and the route of the same act, so that what a policy, or a token's scope, says of one name holds for both."""
 
 _NAMES: Mapping[str, Sequence[str]] = {name: names for names in _ONE_ACT for name in names}
 _GROUP_OF: Mapping[str, Group] = {name: group for group, names in _MEMBERS.items() for name in names.split()}
@@ -76,6 +76,11 @@ def group_of(operation: str) -> Group | None:
 def names_of(operation: str) -> Sequence[str]:
     """All names of the act that an operation is, its own among them."""
     return _NAMES.get(operation, (operation,))
+
+
+def scope_of(operations: Iterable[str]) -> frozenset[str]:
+    """What a token for these operations covers: whoever names a tool means its route, too."""
+    return frozenset(name for operation in operations for name in names_of(operation))
 
 
 def parents(operation: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from deckhand.domain.access import Access, ConfirmWrites, Decision
 from deckhand.domain.principal import Kind, Principal
 from deckhand.policy.cedar import Entity, Judgement, Policies, Question, UnreadablePolicyError, cards_in
-from deckhand.policy.groups import names_of, parents
+from deckhand.policy.groups import names_of, parents, scope_of
 
 TYPES: Mapping[Kind, str] = {"user": "User", "token": "Token", "service": "Service", "schedule": "Schedule"}
 NO_CARD = "Deck"
@@ -135,7 +135,7 @@ def _question(access: Access) -> Question:
 def _attributes(who: Principal) -> dict[str, Any]:
     attributes: dict[str, Any] = {"user": who.user}
     if who.operations is not None:
-        attributes["operations"] = sorted(who.operations)
+        attributes["operations"] = sorted(scope_of(who.operations))
     if who.cards is not None:
         attributes["cards"] = [Entity("Card", card).reference for card in sorted(who.cards)]
     return attributes

@@ -39,6 +39,7 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.execution import describe, note, perform
 from deckhand.operations.permission import card_of, permission
 from deckhand.operations.registry import REGISTRY, Operation
+from deckhand.policy.groups import scope_of
 from deckhand.storage.audit import audit_key, put_entry
 from deckhand.storage.conversations import Owner, header_key
 from deckhand.storage.endings import Endings
@@ -293,6 +294,6 @@ def acting(principal: Principal, proposal: Proposal) -> Principal:
 
 def in_scope(principal: Principal, proposal: Proposal) -> bool:
     """Whether a narrowed principal may see a proposal at all."""
-    if principal.operations is not None and proposal.tool not in principal.operations:
+    if principal.operations is not None and proposal.tool not in scope_of(principal.operations):
         return False
     return principal.cards is None or proposal.card in principal.cards
