@@ -8,6 +8,7 @@ fails on a request that nothing was queued for, and on a reply that nobody asked
 import asyncio
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -82,9 +83,10 @@ class Recorded:
 
 
 class ScriptedGateway:
-    """Start it with `with`."""
+    """Start it with `with`. `tls` is what it answers https with."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.requests: list[Recorded] = []
         self.respond: Callable[[Any], Reply] | None = None
         self.connections = 0
@@ -98,7 +100,7 @@ class ScriptedGateway:
     def __enter__(self) -> "ScriptedGateway":
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(
-            asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop
+            asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls), self._loop
         ).result()
         self.port = self._server.sockets[0].getsockname()[1]
         return self
@@ -111,7 +113,7 @@ class ScriptedGateway:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1/chat/completions"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}/v1/chat/completions"
 
     def queue(self, *replies: Reply) -> None:
         self._replies.extend(replies)

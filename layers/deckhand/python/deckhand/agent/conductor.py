@@ -61,19 +61,21 @@ class HttpConductor:
         if not token or not token.isascii() or not token.isprintable():
             raise WakeFailed("no conductor token")
         # Part of the openai SDK's own start, which nothing that answers early waits for.
-        from httpx2 import Client, HTTPError, InvalidURL
+        from httpx2 import Client, HTTPError, InvalidURL, create_ssl_context
 
         headers = {"authorization": f"Bearer {token}", "accept": "application/json", "cache-control": "no-cache"}
         address = f"{self._url}/pods/{quote(self._pod, safe='')}{what}"
         try:
             with (
-                Client(trust_env=False, follow_redirects=False, timeout=self._wait_s) as client,
+                Client(
+                    trust_env=False, verify=create_ssl_context(), follow_redirects=False, timeout=self._wait_s
+                ) as client,
                 client.stream(method, address, headers=headers) as response,
             ):
                 if not response.is_success:
                     raise WakeFailed(f"conductor answered {response.status_code}")
                 return self._body(response)
-        except (HTTPError, InvalidURL) as error:
+        except (HTTPError, InvalidURL, OSError) as error:
             raise WakeFailed(type(error).__name__) from None
 
     def _body(self, response: "Response") -> bytes:

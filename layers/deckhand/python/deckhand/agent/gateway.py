@@ -23,7 +23,7 @@ from deckhand.agent.retry_after import retry_after
 from deckhand.agent.step_timer import StepTimer
 from deckhand.agent.stream import AnswerStream
 from deckhand.agent.tries import Tries
-from deckhand.domain.errors import ContextFull, GatewayUnreadable
+from deckhand.domain.errors import ContextFull, GatewayFailed, GatewayUnreadable
 
 if TYPE_CHECKING:
     from httpx2 import Request, Response
@@ -244,8 +244,10 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 
 
 def _connect(endpoint: Endpoint) -> "AsyncOpenAI":
-    """A client that takes nothing from the environment: no proxies, no `.netrc`, no `OPENAI_*`. TLS is verified."""
-    from httpx2 import Timeout
+    """A client that takes nothing from the environment: no proxies, no `.netrc`, no `OPENAI_*`; but `SSL_CERT_FILE` and
+    `SSL_CERT_DIR` in place of the usual roots, by which TLS is verified. Raises `TryFailed` where they cannot be read.
+    """
+    from httpx2 import Timeout, create_ssl_context
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
     for name in ("openai", "httpx2", "httpcore2"):
@@ -266,8 +268,13 @@ def _connect(endpoint: Endpoint) -> "AsyncOpenAI":
             del request.headers[name]
         request.headers.update(headers)
 
+    try:
+        roots = create_ssl_context()
+    except OSError:
+        raise TryFailed(Refusal(GatewayFailed()), cause="SSL_CERT_FILE or SSL_CERT_DIR") from None
     transport = DefaultAsyncHttpxClient(
         trust_env=False,
+        verify=roots,
         follow_redirects=False,
         timeout=Timeout(None, connect=CONNECT_S),
         event_hooks={"request": [only_ours]},
