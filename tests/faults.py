@@ -173,7 +173,7 @@ class FaultyStore:
 
     def _point_of_write(self, ops: Sequence[Op]) -> Point:
         sks = [op.key.sk for op in ops]
-        kinds = {_kind(op) for op in ops}
+        kinds = {_kind(op) for op in ops if not op.key.pk.endswith(("#open", "#expiring"))}
         point = _gate_point(kinds)
         if {"delete header"} <= kinds:
             point = "delete"

@@ -10,9 +10,10 @@ from deckhand.domain.errors import GatewayFailed
 from deckhand.domain.principal import Principal
 from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
+from deckhand.turns import decision
 from tests.api import ANN
 from tests.fakes import Gate, asks, says
-from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, append, delete, read, remove, run_out
+from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, append, delete, read, remove, rewritten, run_out
 from tests.invariants import check_request
 
 # -- proposing
@@ -377,6 +378,47 @@ def test_a_confirmation_is_spent_once(api: Gated) -> None:
     assert api.told()[-1]["code"] == "already_decided"
     assert api.rows("weight") == WEIGHTS[1:]
     assert api.confirm(proposal).refusal == (409, "already_decided")
+
+
+def test_all_that_waits_for_a_person_is_listed_the_newest_first_wherever_it_was_asked_for(
+    api: Gated, store: ItemStore
+) -> None:
+    api.cards("mood")
+    [first] = api.propose(delete())
+    api.gateway.script(asks(remove("mood")))
+    answer = api("POST", "/api/chat", {"messages": [{"role": "user", "content": "Remove it."}]})
+    second = answer.body["proposals"][0]["id"]
+    here, api.talk = api.talk, api.conversation()
+    third, late = api.propose(remove("mood", row=1), delete("mood", id="c2"))
+    run_out(store, late)
+
+    def listed(token: str = "ann") -> list[str]:
+        return [one["id"] for one in api("GET", PROPOSALS, token=token).body["proposals"]]
+
+    assert listed() == [third, second, first]
+    shown = api("GET", PROPOSALS).body["proposals"]
+    assert [one["conversationId"] for one in shown] == [api.talk, None, here]
+    assert listed(api.token("agent", cards=["weight"])) == [first], "what a narrowed token may decide"
+    api.reject(third, DONE)
+    assert listed() == [second, first]
+    assert api.confirm(second).body["outcome"] == "succeeded"
+    assert listed() == [first]
+    assert api("DELETE", f"/api/conversations/{here}").status == 200
+    assert listed() == []
+
+
+def test_the_list_of_all_that_waits_is_bounded(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision, "MAX_LISTED", 2)
+    made = api.propose(*(remove(id=f"c{n}") for n in range(3)))
+    listed = [one["id"] for one in api("GET", PROPOSALS).body["proposals"]]
+    assert len(listed) == 2
+    assert set(listed) < set(made)
+
+
+def test_what_is_taken_back_from_a_dead_process_is_listed_again(api: Gated, store: ItemStore) -> None:
+    [proposal] = api.propose(delete())
+    rewritten(store, proposal, state="executing", lease_until=1.0, decided_at=0.0)
+    assert [one["state"] for one in api("GET", PROPOSALS).body["proposals"]] == ["proposed"]
 
 
 def test_a_turn_over_the_clients_transcript_proposes_and_its_call_is_decided_by_button(api: Gated) -> None:

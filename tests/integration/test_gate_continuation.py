@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from deckhand.turns.finish import LeaseLost, finish_turn
 from deckhand.turns.sweep import sweep
 from tests.api import Answer
 from tests.fakes import PATIENCE_S, Gate, asks, says
-from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, read, remove, run_out
+from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, read, remove, rewritten, run_out
 
 KEY = {"Idempotency-Key": "k"}
 
@@ -198,6 +199,45 @@ def test_what_was_decided_before_the_process_that_asked_is_found_dead_is_gone_on
     assert sweep(api.parts.turns, all_dead=True).closed == 1
     assert len(api.work("continued_turn", says("Gone."))) == 1
     assert api.texts(api.talk) == ["Please.", "Gone."]
+
+
+def later(api: Gated, seconds: float = 1_000) -> int:
+    """What a sweep finds to do when so much time has gone by."""
+    return sweep(replace(api.parts.turns, now=lambda: time.time() + seconds)).woken
+
+
+def test_a_turn_whose_last_open_call_nobody_decides_is_gone_on_from_by_the_sweep(api: Gated, store: ItemStore) -> None:
+    first, second = two(api)
+    api.confirm(first)
+    assert later(api, 0) == 0
+    run_out(store, second)
+    assert later(api) == 1
+    assert len(api.work("continued_turn", says("One is done, the other ran out of time."))) == 1
+    assert [one.get("ok", one.get("status")) for one in api.told()] == [True, "expired"]
+    assert api.texts(api.talk) == ["Please.", "One is done, the other ran out of time."]
+    assert later(api) == 0, "once"
+
+
+def test_the_sweep_goes_on_from_nothing_that_was_gone_on_from_or_that_nobody_decided(
+    api: Gated, store: ItemStore
+) -> None:
+    first, second = two(api)
+    api.confirm(first)
+    api.reject(second, DONE)
+    third, fourth = two(api)
+    for one in (third, fourth):
+        run_out(store, one)
+    assert later(api) == 0
+    assert api.work("continued_turn") == []
+
+
+def test_the_sweep_leaves_a_turn_whose_last_call_is_being_done_to_a_later_one(api: Gated, store: ItemStore) -> None:
+    first, second = two(api)
+    api.confirm(first)
+    rewritten(store, second, state="executing", decided_at=time.time(), lease_until=time.time() + 2_000)
+    assert later(api) == 0
+    rewritten(store, second, state="proposed", lease_until=None, expires_at=1.0)
+    assert later(api) == 1
 
 
 def _until(state: Callable[[], bool]) -> None:

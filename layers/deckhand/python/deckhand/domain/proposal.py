@@ -80,6 +80,11 @@ class Proposal(Model):
         return self.state_at(now) in ("proposed", "executing")
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing but its deletion can happen to it any more."""
+        return self.state not in ("proposed", "executing")
+
+    @property
     def running(self) -> str:
         """The arguments that run."""
         return self.arguments if self.edited is None else self.edited

@@ -124,7 +124,7 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
                     "name": "conversationId",
                     "in": "query",
                     "schema": {"type": "string"},
-                    "description": "Left out: those of turns that belong to no conversation.",
+                    "description": "Left out: all that waits for you, the newest first, at most 50.",
                 }
             ],
         )

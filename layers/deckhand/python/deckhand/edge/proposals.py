@@ -116,7 +116,8 @@ class ProposalRoutes:
         conversation = request.query.get("conversationId") or ""
         if conversation:
             self._context.conversations.find(owner, conversation)
-        found = [one.proposal for one in self._decisions.all(owner, conversation)]
+        stored = self._decisions.all(owner, conversation) if conversation else self._decisions.listed(owner)
+        found = [one.proposal for one in stored]
         shown = [
             {**one.shown(), "state": one.state, "turnId": one.turn_id, "conversationId": one.conversation or None}
             for one in found

@@ -10,6 +10,13 @@ from deckhand.storage.turns import continued_key
 from deckhand.turns.context import TurnContext
 
 
+def waiting_turn(context: TurnContext, owner: Owner, conversation: str, turn_id: str) -> bool:
+    """Whether some call of a turn has not come to its end."""
+    now = context.now()
+    made = (stored.proposal for stored in Proposals(context.store).all(owner, conversation))
+    return any(one.turn_id == turn_id and one.is_open(now) for one in made)
+
+
 def decided_turns(context: TurnContext, owner: Owner, conversation: str) -> Iterator[Proposal]:
     """One proposal, decided, of each such turn. What was decided while another turn ran is found by that turn's end."""
     proposals, now = Proposals(context.store), context.now()

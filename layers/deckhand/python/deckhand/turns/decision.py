@@ -44,7 +44,7 @@ from deckhand.storage.audit import audit_key, put_entry
 from deckhand.storage.conversations import Owner, header_key
 from deckhand.storage.endings import Endings
 from deckhand.storage.port import EXISTS, Check, Op
-from deckhand.storage.proposals import Proposals, StoredProposal, check_proposal, put_proposal
+from deckhand.storage.proposals import Proposals, StoredProposal, check_proposal, put_expiring, put_proposal
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.switches import Switches
 from deckhand.turns.announcement import announce, proposal_decided
@@ -52,6 +52,7 @@ from deckhand.turns.context import TurnContext
 from deckhand.turns.start import ATTEMPTS, owner_of
 
 MAX_RESULT = 16_000
+MAX_LISTED = 50
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +89,10 @@ class Decisions:
 
     def all(self, owner: Owner, conversation: str) -> list[StoredProposal]:
         return [self._reclaimed(owner, stored) for stored in self._proposals.all(owner, conversation)]
+
+    def listed(self, owner: Owner) -> list[StoredProposal]:
+        """The newest of all that may wait, wherever it was asked for; some may have run out of time."""
+        return [self._reclaimed(owner, stored) for stored in self._proposals.listed(owner, MAX_LISTED)]
 
     def open_in(self, owner: Owner, proposal: Proposal) -> list[str]:
         """The ids of those that the turn of `proposal` still waits for."""
@@ -135,9 +140,7 @@ class Decisions:
             result = ToolResult(dumps({"status": "done", "note": wording.EFFECT_KNOWN}))
         finished = executing.finished(_told(executing, result), failed=result.failed)
         try:
-            write_surely(
-                self._context.store, [put_proposal(owner, finished, after=taken)], token=self._context.new_id()
-            )
+            write_surely(self._context.store, put_proposal(owner, finished, after=taken), token=self._context.new_id())
         except ConditionFailed:
             # This process was given up meanwhile.
             return self._settle(owner, taken)
@@ -214,14 +217,16 @@ class Decisions:
             call_id=moved.call_id,
             proposal_id=moved.id,
         )
-        ops: list[Op] = [put_proposal(owner, moved, after=stored), put_entry(principal.tenant, told)]
+        change, *listed = put_proposal(owner, moved, after=stored)
+        ops: list[Op] = [change, put_entry(principal.tenant, told)]
         if moved.conversation:
             ops.append(Check(header_key(owner, moved.conversation), EXISTS))
         acted = moved.actor.principal()
         switches = Switches(self._context.store, principal.tenant).checks(principal, acted)
         rights = [] if call is None else self._endings.checks(principal, acting(principal, moved))
         try:
-            write_surely(self._context.store, [*ops, *switches, *rights], token=self._context.new_id())
+            every = [*ops, *switches, *rights, *listed, *put_expiring(owner, moved)]
+            write_surely(self._context.store, every, token=self._context.new_id())
         except ConditionFailed as failed:
             if failed.index >= len(ops) + len(switches):
                 raise NotAllowed() from None

@@ -178,7 +178,7 @@ class Recorder:
                 ops: list[Op] = [
                     put_head(self._turn.owner, self._turn.conversation, head, after=self._head),
                     *put_exchange(self._turn.owner, self._turn.header.header, exchange),
-                    *(put_proposal(self._turn.owner, proposal) for proposal in proposals),
+                    *(op for proposal in proposals for op in put_proposal(self._turn.owner, proposal)),
                     *(put_opening(self._turn.owner, proposal) for proposal in proposals),
                 ]
                 try:

@@ -1,5 +1,5 @@
-"""Once a minute: turns whose process is gone are closed, queues that nobody woke are woken, and what was decided while
-such a turn still held its conversation is gone on from.
+"""Once a minute: turns whose process is gone are closed, queues that nobody woke are woken, and what was decided is
+gone on from where nobody else does: while such a turn still held its conversation, or before the rest ran out of time.
 """
 
 import logging
@@ -10,9 +10,10 @@ from deckhand.domain.job import Job
 from deckhand.domain.turn import Head
 from deckhand.storage.conversations import Owner
 from deckhand.storage.deletion import finish_deletion
+from deckhand.storage.proposals import Proposals
 from deckhand.storage.turns import Running
 from deckhand.turns.context import TurnContext
-from deckhand.turns.continuation import decided_turns
+from deckhand.turns.continuation import decided_turns, waiting_turn
 from deckhand.turns.lost import close_lost
 from deckhand.turns.queued import wake_waiting
 
@@ -27,7 +28,8 @@ class Swept:
 
 def sweep(context: TurnContext, tenant: str = "main", *, all_dead: bool = False) -> Swept:
     """`all_dead`: every process that could run a turn is known to be gone, so no lease is waited for."""
-    closed = woken = 0
+    woken = _continue_expired(context, tenant)
+    closed = 0
     for entry in context.turns.running(tenant):
         try:
             swept = _sweep_one(context, Owner(tenant, entry.user), entry, all_dead=all_dead)
@@ -39,6 +41,29 @@ def sweep(context: TurnContext, tenant: str = "main", *, all_dead: bool = False)
     return Swept(closed, woken)
 
 
+def _continue_expired(context: TurnContext, tenant: str) -> int:
+    """Turns whose last undecided call ran out of time, and that nobody touched since."""
+    woken = 0
+    for found in Proposals(context.store).expiring(tenant, context.now()):
+        entry, owner = found.expiring, Owner(tenant, found.expiring.user)
+        try:
+            if waiting_turn(context, owner, entry.conversation, entry.turn_id):
+                continue  # its process may be at it, or gone
+            woken += _go_on(context, owner, entry.conversation)
+            context.store.delete_many([found.key])
+        except StorageError:
+            logger.warning("expired proposals not gone on from", exc_info=True)
+    return woken
+
+
+def _go_on(context: TurnContext, owner: Owner, conversation: str) -> bool:
+    """Asks the worker to go on from what is decided, if anything is. Raises storage errors."""
+    decided = next(decided_turns(context, owner, conversation), None)
+    if decided is not None:
+        context.jobs.send(Job(kind="continued_turn", actor=decided.actor, conversation=conversation))
+    return decided is not None
+
+
 def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: bool) -> Swept:
     stored, closed = context.turns.head(owner, entry.conversation), 0
     if stored is not None and stored.head.status is None:
@@ -46,8 +71,7 @@ def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: 
             return Swept(0, 0)
         close_lost(context, owner, entry.conversation, stored)
         closed = 1
-        if (decided := next(decided_turns(context, owner, entry.conversation), None)) is not None:
-            context.jobs.send(Job(kind="continued_turn", actor=decided.actor, conversation=entry.conversation))
+        _go_on(context, owner, entry.conversation)
     return Swept(closed, int(_wake(context, owner, entry)))
 
 
