@@ -392,13 +392,13 @@ def test_all_that_waits_for_a_person_is_listed_the_newest_first_wherever_it_was_
     third, late = api.propose(remove("mood", row=1), delete("mood", id="c2"))
     run_out(store, late)
 
-    def listed(token: str = "ann") -> list[str]:
-        return [one["id"] for one in api("GET", PROPOSALS, token=token).body["proposals"]]
+    def listed(**caller: str) -> list[str]:
+        return [one["id"] for one in api("GET", PROPOSALS, **caller).body["proposals"]]
 
     assert listed() == [third, second, first]
     shown = api("GET", PROPOSALS).body["proposals"]
     assert [one["conversationId"] for one in shown] == [api.talk, None, here]
-    assert listed(api.token("agent", cards=["weight"])) == [first], "what a narrowed token may decide"
+    assert listed(token=api.token("agent", cards=["weight"])) == [first], "what a narrowed token may decide"
     api.reject(third, DONE)
     assert listed() == [second, first]
     assert api.confirm(second).body["outcome"] == "succeeded"

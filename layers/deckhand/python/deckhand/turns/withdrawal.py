@@ -24,7 +24,7 @@ def withdraw(context: TurnContext, owner: Owner, conversation: str, turn_id: str
         if stored.proposal.state_at(now) == "proposed":
             told = dumps({"status": "stopped", "note": wording.NOT_RUN_STOPPED})
             closed = stored.proposal.rejected(now, by=stored.proposal.actor.principal().name, result=told)
-            ops += [put_proposal(owner, closed, after=stored), _told(owner, closed)]
+            ops += [*put_proposal(owner, closed, after=stored), _told(owner, closed)]
     if of_turn:
         ops.append(put_continued(owner, conversation, turn_id, now, first=False))
     return ops
