@@ -392,7 +392,7 @@ def test_all_that_waits_for_a_person_is_listed_the_newest_first_wherever_it_was_
     third, late = api.propose(remove("mood", row=1), delete("mood", id="c2"))
     run_out(store, late)
 
-    def listed(**caller: str) -> list[str]:
+    def listed(**caller: Any) -> list[str]:
         return [one["id"] for one in api("GET", PROPOSALS, **caller).body["proposals"]]
 
     assert listed() == [third, second, first]
