@@ -27,6 +27,8 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "made-from"
 """Written last, so that its absence tells a half-made environment."""
+STEP_S = 1800
+"""For each step of making it: what is slower than that has stalled."""
 QUIET = ("--quiet", "--disable-pip-version-check", "--no-input")
 
 
@@ -87,7 +89,13 @@ def pip(*arguments: str) -> None:
 
 def step(command: Sequence[str]) -> None:
     """Run a command silently. Raises SetupError with what it said when it fails."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=STEP_S
+        )
+    except subprocess.TimeoutExpired:
+        asked = " ".join(command)
+        raise SetupError(f"{asked}\ndeckhand: preparing .venv failed; this was not done after {STEP_S} s") from None
     if done.returncode != 0:
         raise SetupError(f"{done.stdout.strip()}\ndeckhand: preparing .venv failed; the lines above say why")
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.tools import ROOT, Tool, ensure
+from infra.tools import INSTALL_S, ROOT, Tool, ensure
 
 UV = Tool("uv", "uv==0.13.9", "3.11")
 OLDEST_PYTHON = "3.11"
@@ -37,11 +37,11 @@ RUNTIME = Lock(Path("layers/dependencies/requirements.txt"), ("--no-annotate", "
 
 
 def write(lock: Lock, target: Path) -> None:
-    """Compiles into `target`, which may hold pins to keep. Raises `CalledProcessError`; uv says why on stderr."""
+    """Compiles into `target`, which may hold pins to keep. Raises `SubprocessError`; uv says why on stderr."""
     target.parent.mkdir(parents=True, exist_ok=True)
     found = shutil.which("uv") or str(ensure(UV))
     command = [found, *COMPILE, *lock.options, "pyproject.toml", "--output-file", str(target)]
-    subprocess.run(command, cwd=ROOT, check=True)
+    subprocess.run(command, cwd=ROOT, check=True, timeout=INSTALL_S)
 
 
 def is_current(lock: Lock, folder: Path) -> bool:
@@ -71,8 +71,9 @@ def main(arguments: Sequence[str]) -> int:
             return 2
         for lock in (EVERYTHING, RUNTIME):
             write(lock, ROOT / lock.path)
-    except subprocess.CalledProcessError as failed:
-        return failed.returncode
+    except subprocess.SubprocessError as failed:
+        print(failed, file=sys.stderr)
+        return 1
     return 0
 
 

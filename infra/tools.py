@@ -16,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".tools"
+INSTALL_S = 600
+"""For each step of an installation: what is slower than that has stalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ TOOLS = {
 
 
 def ensure(tool: Tool) -> Path:
-    """Installs the tool when it is missing. Several processes may ask at once. Raises `CalledProcessError`."""
+    """Installs the tool when it is missing. Several processes may ask at once. Raises `subprocess.SubprocessError`."""
     FOLDER.mkdir(exist_ok=True)
     with (FOLDER / f"{tool.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -93,14 +95,18 @@ def _works(python: str, version: str) -> bool:
 
 def _run(command: list[str]) -> None:
     # What installers say belongs to a person, not into the one line that is printed for a script.
-    subprocess.run(command, check=True, stdout=sys.stderr)
+    subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_S)
 
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or arguments[0] not in TOOLS:
         print(f"usage: python infra/tools.py {'|'.join(TOOLS)}", file=sys.stderr)
         return 2
-    print(ensure(TOOLS[arguments[0]]))
+    try:
+        print(ensure(TOOLS[arguments[0]]))
+    except (OSError, subprocess.SubprocessError) as failed:
+        print(f"{arguments[0]} could not be installed: {failed}", file=sys.stderr)
+        return 1
     return 0
 
 

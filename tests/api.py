@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 from unittest.mock import patch
 
@@ -64,6 +65,12 @@ async def others() -> None:
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
 
+IDENTITY = (
+    "/auth/",
+    *(f"/api/{name}" for name in ("credentials", "invites", "policy", "push/", "recovery-codes", "tokens", "users")),
+)
+
+
 class Api:
     """`gateway` None: none is configured. The bearer tokens `bob`, `eve` (an editor) and `vic` (a viewer) are other
     people's; `ann` is the default.
@@ -92,8 +99,16 @@ class Api:
         with patch.object(bootstrap, "EventLoopThread", return_value=self._thread):
             self._chat = self.parts.chat_app()
         self._conversations = self.parts.conversations_app()
-        self._identity = self.parts.identity_app()
-        self._manifests = self.parts.manifests_app()
+
+    # Few tests need these two.
+
+    @cached_property
+    def _identity(self) -> App:
+        return self.parts.identity_app()
+
+    @cached_property
+    def _manifests(self) -> App:
+        return self.parts.manifests_app()
 
     def close(self) -> None:
         """Waits for the turns, ends the thread that runs them, and fails on scripts that were not used."""
@@ -136,8 +151,7 @@ class Api:
             return self._chat
         if url.startswith(("/api/manifests", "/api/settings", "/api/reports", "/api/feedback")):
             return self._manifests
-        identity = {path.partition("{")[0].rstrip("/") for path in self._identity.paths}
-        return self._identity if any(url.startswith(path) for path in identity) else self._conversations
+        return self._identity if url.startswith(IDENTITY) else self._conversations
 
     def conversation(self, **given: Any) -> str:
         made: str = self("POST", "/api/conversations", given).body["conversation"]["id"]

@@ -11,11 +11,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from infra.local.api_client import Api
+from infra.local.stack import STOP_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
 WAIT_S = 60
 """Ends a test that hangs; no test waits that long."""
 FUNCTIONS = ("chat", "conversations", "manifests", "identity", "jobs", "reminders")
+STACK = """
+import sys
+from infra.local import stack
+stack.STOP_SECONDS = {stop}
+sys.exit(stack.main())
+"""
 HASTY = """
 from deckhand.domain import turn
 turn.LEASE_S, turn.RENEW_S = {lease}, {renew}
@@ -24,12 +31,19 @@ turn.LEASE_S, turn.RENEW_S = {lease}, {renew}
 
 class Laptop:
     """`lease`: seconds of a turn's lease; None leaves it as it is, and the template with it. `settings` are further
-    variables of its environment.
+    variables of its environment. `stop`: seconds that running requests get at its end.
     """
 
     def __init__(
-        self, folder: Path, gateway: str, *, lease: float | None = None, settings: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        gateway: str,
+        *,
+        lease: float | None = None,
+        settings: Mapping[str, str] | None = None,
+        stop: float = STOP_SECONDS,
     ) -> None:
+        self._stop = stop
         self.folder, self._settings = folder, {"CHAT_ENDPOINT_URL": gateway, **(settings or {})}
         self._template = ROOT / "template.yaml" if lease is None else _hasty_template(folder, lease)
         self.data = folder / "data"
@@ -39,7 +53,7 @@ class Laptop:
         self.end()
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "infra.local.stack", "--port", "0"),
+                *(sys.executable, "-c", STACK.format(stop=self._stop), "--port", "0"),
                 *("--template", str(self._template), "--data", str(self.data)),
             ],
             env={"PATH": os.environ["PATH"], "HOME": str(self.folder), **self._settings},
@@ -102,8 +116,8 @@ class Laptop:
             self._started.communicate(timeout=WAIT_S)
 
 
-def until(state: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT_S
+def until(state: Callable[[], object], seconds: float = WAIT_S) -> None:
+    end = time.monotonic() + seconds
     while not state():
         assert time.monotonic() < end, "the state never came"
         time.sleep(0.01)

@@ -31,11 +31,15 @@ trap cleanup EXIT
 
 fail() {
   echo "FAILED: $1"
-  for log in "$work"/*.log; do echo "--- $(basename "$log")"; tail -n 25 "$log"; done
+  for log in "$work"/*.log; do
+    [[ -e $log ]] || continue
+    echo "--- $(basename "$log")"
+    tail -n 25 "$log"
+  done
   exit 1
 }
 until_listening() { # host port
-  for ((n = 0; n < 600; n++)); do
+  for ((n = 0; n < 1200; n++)); do
     (echo >"/dev/tcp/$1/$2") 2>/dev/null && return
     sleep 0.1
   done
@@ -48,17 +52,23 @@ expect() { # what, pattern, answer
 free_port() { python3.13 -c 'import socket, sys; s = socket.create_server((sys.argv[1], 0)); print(s.getsockname()[1])' "$1"; }
 
 if ! command -v dockerd >/dev/null; then
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends docker.io >/dev/null
+  export DEBIAN_FRONTEND=noninteractive
+  timeout 120 apt-get -qq update || true # an older list will do
+  timeout 600 apt-get -qq -y -o DPkg::Lock::Timeout=120 --no-install-recommends install docker.io >/dev/null ||
+    fail "docker.io could not be installed"
 fi
 export DOCKER_HOST=unix://$work/d.sock
 dockerd -H "$DOCKER_HOST" --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/d.pid" \
   --iptables=false --ip-masq=false --ip-forward=false >"$work/dockerd.log" 2>&1 </dev/null &
 pids+=($!)
-for ((n = 0; n < 300; n++)); do docker version >/dev/null 2>&1 && break; sleep 0.1; done
+for ((n = 0; n < 300; n++)); do
+  docker version >/dev/null 2>&1 && break
+  kill -0 "${pids[0]}" 2>/dev/null || break
+  sleep 0.1
+done
 docker version >/dev/null 2>&1 || fail "the engine did not start"
-"$here/base-image.sh" >"$work/base-image.log" 2>&1 || fail "the base image was not made"
-"$sam" build --config-file infra/samconfig.toml --no-cached --build-dir "$work/build" >"$work/build.log" 2>&1 || fail "sam build"
+timeout 600 "$here/base-image.sh" >"$work/base-image.log" 2>&1 || fail "the base image was not made"
+timeout 600 "$sam" build --config-file infra/samconfig.toml --no-cached --build-dir "$work/build" >"$work/build.log" 2>&1 || fail "sam build"
 template=$work/build/template.yaml
 
 # Containers cannot see the host's loopback; the bridge's address is what both sides share.
@@ -82,16 +92,16 @@ local_options=(--template "$template" --config-file "$PWD/infra/samconfig.toml" 
   --skip-pull-image --add-host "$host:$bridge")
 
 # `sam local invoke` ends with 0 whatever the function did, so only its output tells.
-answer=$("$sam" local invoke ConversationsFunction -e infra/events/health.json "${local_options[@]}" 2>"$work/invoke.log") || fail "sam local invoke"
+answer=$(timeout 300 "$sam" local invoke ConversationsFunction -e infra/events/health.json "${local_options[@]}" 2>"$work/invoke.log") || fail "sam local invoke"
 expect "sam local invoke: health" '"statusCode": 200' "$answer"
-answer=$("$sam" local invoke ChatFunction -e infra/events/chat.json "${local_options[@]}" 2>"$work/invoke-chat.log") || fail "sam local invoke"
+answer=$(timeout 300 "$sam" local invoke ChatFunction -e infra/events/chat.json "${local_options[@]}" 2>"$work/invoke-chat.log") || fail "sam local invoke"
 expect "sam local invoke: a turn on the client's transcript" '\"reply\":' "$answer"
 
 "$sam" local start-api --port "$api_port" "${local_options[@]}" >"$work/start-api.log" 2>&1 </dev/null &
 pids+=($!)
 until_listening 127.0.0.1 "$api_port"
 call() { # method path [body]
-  curl -sS -m 60 -X "$1" "http://127.0.0.1:$api_port$2" -H 'Authorization: Bearer sample-token' \
+  curl -sS -m 180 -X "$1" "http://127.0.0.1:$api_port$2" -H 'Authorization: Bearer sample-token' \
     -H 'Content-Type: application/json' ${3+-d "$3"} -w ' %{http_code}' 2>&1
 }
 expect "sam local start-api: health" '{"ok":true} 200' "$(call GET /healthz)"

@@ -20,11 +20,6 @@ AT_ONCE = 8
 T = TypeVar("T")
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.fixture(params=["sqlite", "ministack"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[ItemStore]:
     if request.param == "ministack":

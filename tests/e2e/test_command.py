@@ -19,11 +19,8 @@ from typing import Any
 import pytest
 
 from infra.local.api_client import Api
+from tests.laptop import ROOT, WAIT_S, until
 from tests.scripted_gateway import DONE, Gate, Reply, ScriptedGateway, delta, text_reply
-
-ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 60
-"""Ends a test that hangs; no test waits that long."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +104,6 @@ def model() -> Model:
 
 
 @pytest.fixture(scope="module")
-def gateway(model: Model) -> Iterator[ScriptedGateway]:
-    with ScriptedGateway() as gateway:
-        gateway.respond = model
-        yield gateway
-
-
-@pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory, gateway: ScriptedGateway) -> Iterator[Stack]:
     with running_stack(tmp_path_factory.mktemp("held"), {"CHAT_ENDPOINT_URL": gateway.url}) as stack:
         yield stack
@@ -128,11 +118,12 @@ def api(held: Stack) -> Iterator[Api]:
 
 def conversation_that_answers(api: Api) -> str:
     """The one with a turn that has said its first word."""
-    end = time.monotonic() + WAIT_S
-    while not (turns := api.call("GET", "/api/chat/turns")["turns"]):
-        assert time.monotonic() < end, "no turn started"
-        time.sleep(0.02)
-    conversation = str(turns[0]["conversationId"])
+
+    def running() -> Any:
+        return api.call("GET", "/api/chat/turns")["turns"]
+
+    until(running)
+    conversation = str(running()[0]["conversationId"])
     watched = api.reattach(conversation)
     assert any(message.event == "token" for message in watched)
     watched.close()  # type: ignore[attr-defined]
@@ -250,6 +241,11 @@ class Person:
     def types(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
+    def interrupts(self) -> None:
+        """By Ctrl-C, once the prompt is waited at: between showing it and waiting, Python keeps a signal for later."""
+        until(lambda: Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].startswith("S"))
+        self.types("\x03")
+
     def sees(self, pattern: str) -> None:
         """Waits for it, behind what was seen before."""
         end = time.monotonic() + WAIT_S
@@ -274,7 +270,7 @@ def test_a_person_at_a_terminal_is_asked(demo: Stack) -> None:
         person.types("delete the steps card\n")
         person.sees(r'arguments: \{"id": "steps"\}')
         person.sees(r"\[l\]ater: ")
-        person.types("\x03")
+        person.interrupts()
         person.sees("Left open.*> ")
         person.types("/waiting\n")
         person.sees(r"\[l\]ater: ")
@@ -296,7 +292,7 @@ def test_a_person_at_a_terminal_sees_words_come_stops_them_and_goes_on(held: Sta
         person.sees("> ")
         person.types("tell me a story\n")
         person.sees("Once ")
-        person.types("\x03")
+        person.interrupts()
         person.sees(r"\(stopped\)\r\n.*> ")
         person.types("again\n")
         person.sees("Once ")

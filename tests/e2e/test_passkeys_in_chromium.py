@@ -13,7 +13,7 @@ from selenium.webdriver import Chrome
 
 from deckhand.storage.attempts import attempts_key
 from deckhand.storage.sqlite import SqliteStore
-from tests.chromium import Device, running_chromium, told
+from tests.chromium import Device, told
 from tests.laptop import ROOT, Laptop
 
 POST = """
@@ -44,12 +44,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
         yield laptop.start()
     finally:
         laptop.end()
-
-
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with running_chromium(tmp_path_factory.mktemp("chromium")) as made:
-        yield made
 
 
 @dataclass

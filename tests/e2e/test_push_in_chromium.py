@@ -5,7 +5,6 @@ the test's own, is decrypted there as a browser would, and is handed to Chromium
 """
 
 import json
-import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 
 from tests.deck import manifest
 from tests.integration.test_push_delivery import REMINDERS
@@ -23,8 +21,6 @@ from tests.laptop import Laptop, until
 from tests.push_service import PushService
 
 PAGE = Path(__file__).parent / "push_page"
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage")
 GENERIC = {"title": "Deckhand", "body": "You have a reminder.", "tag": "", "navigate": "/"}
 FIRST_REGISTRATION = "0"
 """The id that Chromium gives to the first service worker of a fresh profile."""
@@ -38,7 +34,7 @@ class Quiet(SimpleHTTPRequestHandler):
 class Browser:
     """A page with its service worker, allowed to notify."""
 
-    def __init__(self, driver: webdriver.Chrome, origin: str) -> None:
+    def __init__(self, driver: Chrome, origin: str) -> None:
         self._driver, self._origin = driver, origin
         granted = {"origin": origin, "permissions": ["notifications"]}
         driver.execute_cdp_cmd("Browser.grantPermissions", granted)
@@ -64,37 +60,29 @@ class Browser:
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[webdriver.Chrome, str]]:
-    """With a fresh profile, and the origin that its pages are at."""
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("Chromium and its driver are not installed")
+def origin() -> Iterator[str]:
+    """Where the pages are."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(PAGE)))
     serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     serving.start()
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
-        yield driver, f"http://localhost:{server.server_address[1]}"
+        yield f"http://localhost:{server.server_address[1]}"
     finally:
-        driver.quit()
         server.shutdown()
         serving.join()
         server.server_close()
 
 
 @pytest.fixture
-def browser(chromium: tuple[webdriver.Chrome, str]) -> Browser:
-    return Browser(*chromium)
+def browser(chrome: Chrome, origin: str) -> Browser:
+    return Browser(chrome, origin)
 
 
 def test_a_reminder_that_the_stack_fires_is_shown(browser: Browser, tmp_path: Path) -> None:
     allowed = {"DECKHAND_PUSH_ALLOW_LOOPBACK": "1"}
     laptop = Laptop(tmp_path, "http://127.0.0.1:1/v1/chat/completions", settings=allowed)
     with PushService() as service:
-        phone = service.device("phone", 503)
+        phone = service.device("phone")
         try:
             with laptop.start().api() as api:
                 assert len(api.call("GET", "/api/push/vapid-public-key")["keyId"]) == 8
@@ -104,8 +92,7 @@ def test_a_reminder_that_the_stack_fires_is_shown(browser: Browser, tmp_path: Pa
                 until(lambda: status(api, "weight#am") == "sent")
         finally:
             laptop.end()
-    refused, taken = phone.received
-    assert refused.text == taken.text, "the queue tried again, with the same push"
+    (taken,) = phone.received
     browser.push(taken.text.decode())
     (note,) = browser.shown()
     assert (note["title"], note["body"], note["tag"]) == ("Weigh in", "Step on the scale", taken.headers["topic"])

@@ -10,8 +10,9 @@ import pytest
 from infra.local.api_client import Api
 from tests.laptop import Laptop, until
 
-BEFORE_THE_MINUTE_S = 12
-"""From the start of the stack to the minute that it takes for the next."""
+BEFORE_THE_MINUTE_S = 10
+"""From the start of the stack to the next minute; where the start takes longer, it is the one after."""
+LONGEST_WAIT_S = 100
 MANIFEST = {"$schema": "klebb.datafile.v1", "meta": {"id": "weight", "label": "Weight"}}
 
 
@@ -32,6 +33,7 @@ def api(tmp_path: Path, offset: float) -> Iterator[Api]:
         laptop.end()
 
 
+@pytest.mark.timeout(300)
 def test_a_reminder_comes_up_at_the_next_minute_and_says_that_there_is_no_device(api: Api, offset: float) -> None:
     api.call("POST", "/api/manifests", MANIFEST)
     # One that is due in a moment would not be set in time.
@@ -45,7 +47,7 @@ def test_a_reminder_comes_up_at_the_next_minute_and_says_that_there_is_no_device
         return dict(one)
 
     assert shown()["next_due"] == datetime.fromtimestamp(due, UTC).strftime("%Y-%m-%dT%H:%M:00.000Z")
-    until(lambda: time.time() + offset >= due)
+    until(lambda: time.time() + offset >= due, LONGEST_WAIT_S)
     until(lambda: shown()["last_fire_status"])
     assert shown()["last_fire_status"] == "no_device"
     assert shown()["next_due"] == datetime.fromtimestamp(due + 86_400, UTC).strftime("%Y-%m-%dT%H:%M:00.000Z")

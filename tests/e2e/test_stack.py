@@ -38,7 +38,7 @@ Resources:
     Properties:
       CodeUri: echo/
       Handler: handler.handler
-      Timeout: 0.2
+      Timeout: 1
       Events:
         Stream: {Type: Api, Properties: {Path: "/brief/{id}", Method: post}}
 """

@@ -4,10 +4,11 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,11 +17,12 @@ from deckhand.storage.sqlite import SqliteStore
 from infra.local.api_client import Api, ApiError
 from infra.local.sse_client import Message
 from tests.invariants import check_invariants, log_ids
-from tests.laptop import Laptop, until
+from tests.laptop import WAIT_S, Laptop, until
 from tests.scripted_gateway import DONE, Gate, Reply, ScriptedGateway, delta, text_reply
 
 LEASE_S = 4.0
 OWNER = Owner("main", "owner")
+T = TypeVar("T")
 
 
 class Model:
@@ -43,13 +45,6 @@ class Model:
 @pytest.fixture(scope="module")
 def model() -> Model:
     return Model()
-
-
-@pytest.fixture(scope="module")
-def gateway(model: Model) -> Iterator[ScriptedGateway]:
-    with ScriptedGateway() as gateway:
-        gateway.respond = model
-        yield gateway
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +72,16 @@ def own_laptop(steady_laptop: Laptop) -> Laptop:
     return steady_laptop if steady_laptop.is_running else steady_laptop.start()
 
 
+@pytest.fixture
+def brief_laptop(tmp_path: Path, gateway: ScriptedGateway) -> Iterator[Laptop]:
+    """One that waits only shortly for what runs when it is told to end."""
+    made = Laptop(tmp_path, gateway.url, stop=1)
+    try:
+        yield made.start()
+    finally:
+        made.end()
+
+
 def create(api: Api) -> str:
     made: str = api.call("POST", "/api/conversations", {})["conversation"]["id"]
     return made
@@ -85,6 +90,17 @@ def create(api: Api) -> str:
 def messages(api: Api, conversation: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = api.call("GET", f"/api/conversations/{conversation}")["conversation"]["messages"]
     return found
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Does what a client is told where everything is taken: tries again shortly."""
+    while True:
+        try:
+            return call()
+        except ApiError as refused:
+            if refused.code != "busy":
+                raise
+            time.sleep(0.1)
 
 
 def reply_of(told: list[Message]) -> str:
@@ -114,7 +130,7 @@ class Watching:
             until(lambda: shown in log_ids(store, OWNER, self._wanted[0]))
 
     def result(self) -> list[Message]:
-        self._thread.join(60)
+        self._thread.join(WAIT_S)
         assert self.told[-1].event == "done"
         ids = [message.id for message in self.told if message.id is not None]
         assert ids == sorted(set(ids))
@@ -130,11 +146,11 @@ def check(laptop: Laptop, conversation: str, asked: list[str]) -> None:
 def test_fifty_conversations_at_once_all_finish_and_none_is_mixed(own_laptop: Laptop) -> None:
     def talk(number: int) -> str:
         with own_laptop.api() as api:
-            conversation = create(api)
-            told = list(api.turn(conversation, f"words of {number}"))
+            conversation = patiently(lambda: create(api))
+            told = patiently(lambda: list(api.turn(conversation, f"words of {number}")))
             assert reply_of(told) == f"you said words of {number}"
             assert {message.data["conversationId"] for message in told if message.event == "done"} == {conversation}
-            said = [message["content"] for message in messages(api, conversation)]
+            said = [message["content"] for message in patiently(lambda: messages(api, conversation))]
             assert said == [f"words of {number}", f"you said words of {number}"]
         return conversation
 
@@ -145,57 +161,63 @@ def test_fifty_conversations_at_once_all_finish_and_none_is_mixed(own_laptop: La
         check(own_laptop, conversation, [f"words of {number}"])
 
 
-def test_a_worker_that_is_killed_in_a_turn_costs_a_lease_of_waiting_and_nothing_else(laptop: Laptop) -> None:
-    with laptop.api() as api:
-        conversation = create(api)
-        watching = Watching(laptop, conversation, "hold a")
-        watching.until_stored()
-        laptop.kill_workers("chat")
-        told = watching.result()
-        assert [message.event for message in told[-2:]] == ["error", "done"]
-        assert told[-2].data["code"] == "turn_lost"
-        (question, partial) = messages(api, conversation)
+class Aftermath:
+    """Three turns whose workers were killed at the same moment. Behind the second one a new turn was begun as soon as
+    that was possible (`refusals` are the codes until then), behind the third a message was queued.
+    """
+
+    def __init__(self, laptop: Laptop) -> None:
+        self.laptop, self.refusals = laptop, list[str]()
+        self.told: list[Message] = []
+        with laptop.api() as api:
+            self.alone, self.followed, self.queued = create(api), create(api), create(api)
+            asked = {self.alone: "hold a", self.followed: "hold b", self.queued: "hold c"}
+            self.watching = {one: Watching(laptop, one, text) for one, text in asked.items()}
+            for watching in self.watching.values():
+                watching.until_stored()
+            later = {**_buffered(self.queued, "later"), "onBusy": "enqueue"}
+            assert api.call("POST", "/api/chat", later)["queued"] is True
+            laptop.kill_workers("chat")
+            until(lambda: self._starts(api))
+
+    def _starts(self, api: Api) -> bool:
+        try:
+            self.told.extend(api.turn(self.followed, "again"))
+        except ApiError as refused:
+            self.refusals.append(refused.code)
+            return False
+        return True
+
+
+@pytest.fixture(scope="module")
+def aftermath(laptop: Laptop) -> Aftermath:
+    return Aftermath(laptop)
+
+
+def test_a_worker_that_is_killed_in_a_turn_costs_a_lease_of_waiting_and_nothing_else(aftermath: Aftermath) -> None:
+    told = aftermath.watching[aftermath.alone].result()
+    assert [message.event for message in told[-2:]] == ["error", "done"]
+    assert told[-2].data["code"] == "turn_lost"
+    with aftermath.laptop.api() as api:
+        (question, partial) = messages(api, aftermath.alone)
         assert (question["content"], partial["content"], partial["interrupted"]) == ("hold a", "you said ", True)
-        assert reply_of(list(api.turn(conversation, "again"))) == "you said again"
-    check(laptop, conversation, ["hold a", "again"])
+        assert reply_of(list(api.turn(aftermath.alone, "again"))) == "you said again"
+    check(aftermath.laptop, aftermath.alone, ["hold a", "again"])
 
 
-def test_a_start_behind_a_killed_worker_waits_no_longer_than_the_lease(laptop: Laptop) -> None:
-    with laptop.api() as api:
-        conversation = create(api)
-        watching = Watching(laptop, conversation, "hold b")
-        watching.until_stored()
-        laptop.kill_workers("chat")
-        refusals: list[str] = []
-
-        def starts() -> bool:
-            try:
-                told.extend(api.turn(conversation, "again"))
-            except ApiError as refused:
-                refusals.append(refused.code)
-                return False
-            return True
-
-        told: list[Message] = []
-        until(starts)
-        assert set(refusals) <= {"turn_running", "function_failed"}, "some may meet a worker that is just dying"
-        assert reply_of(told) == "you said again"
-        watching.result()
-    check(laptop, conversation, ["hold b", "again"])
+def test_a_start_behind_a_killed_worker_waits_no_longer_than_the_lease(aftermath: Aftermath) -> None:
+    assert set(aftermath.refusals) <= {"turn_running", "function_failed"}, "some may meet a worker that is just dying"
+    assert reply_of(aftermath.told) == "you said again"
+    aftermath.watching[aftermath.followed].result()
+    check(aftermath.laptop, aftermath.followed, ["hold b", "again"])
 
 
-def test_a_queued_message_outlives_the_process_that_queued_it_and_the_one_that_ran(laptop: Laptop) -> None:
-    with laptop.api() as api:
-        conversation = create(api)
-        watching = Watching(laptop, conversation, "hold c")
-        watching.until_stored()
-        body = {"conversationId": conversation, "messages": [{"role": "user", "content": "later"}], "onBusy": "enqueue"}
-        assert api.call("POST", "/api/chat", body)["queued"] is True
-        laptop.kill_workers("chat")
+def test_a_queued_message_outlives_the_process_that_queued_it_and_the_one_that_ran(aftermath: Aftermath) -> None:
+    with aftermath.laptop.api() as api:
         # The watcher that reattaches finds the turn lost, and wakes the queue.
-        until(lambda: [message["content"] for message in messages(api, conversation)][-1] == "you said later")
-        watching.result()
-    check(laptop, conversation, ["hold c", "later"])
+        until(lambda: messages(api, aftermath.queued)[-1]["content"] == "you said later")
+    aftermath.watching[aftermath.queued].result()
+    check(aftermath.laptop, aftermath.queued, ["hold c", "later"])
 
 
 def test_a_stack_that_is_killed_and_started_again_works_on_at_once(own_laptop: Laptop, model: Model) -> None:
@@ -231,28 +253,28 @@ def test_a_signal_lets_turns_end_that_nobody_watches_and_queued_ones_too(own_lap
     until(lambda: not _answers(own_laptop))
     model.held["hold e"].open()
     model.held["hold g"].open()
-    assert own_laptop.process.wait(30) == 0
+    assert own_laptop.process.wait(WAIT_S) == 0
     assert _stored(own_laptop, unwatched) == ["hold e", "you said hold e"]
     assert _stored(own_laptop, queued) == ["hold f", "you said hold f", "hold g", "you said hold g"]
     check(own_laptop, unwatched, ["hold e"])
     check(own_laptop, queued, ["hold f", "hold g"])
 
 
-def test_a_turn_that_does_not_end_in_time_is_closed_as_lost_by_a_clean_end(own_laptop: Laptop) -> None:
-    with own_laptop.api() as api:
+def test_a_turn_that_does_not_end_in_time_is_closed_as_lost_by_a_clean_end(brief_laptop: Laptop) -> None:
+    with brief_laptop.api() as api:
         conversation = create(api)
-    watching = Watching(own_laptop, conversation, "hold h")
+    watching = Watching(brief_laptop, conversation, "hold h")
     watching.until_stored()
-    own_laptop.process.terminate()
-    assert own_laptop.process.wait(30) == 0
-    with closing(sqlite3.connect(own_laptop.data / "deckhand.sqlite3")) as connection:
+    brief_laptop.process.terminate()
+    assert brief_laptop.process.wait(WAIT_S) == 0
+    with closing(sqlite3.connect(brief_laptop.data / "deckhand.sqlite3")) as connection:
         pk = f"main#conv#{conversation}"
         (head,) = connection.execute("SELECT body FROM items WHERE pk = ? AND sk = 'head'", (pk,)).fetchone()
     assert json.loads(head)["status"] == "failed"
-    assert _stored(own_laptop, conversation) == ["hold h", "you said "]
-    check(own_laptop, conversation, ["hold h"])
-    own_laptop.start()
-    with own_laptop.api() as api:
+    assert _stored(brief_laptop, conversation) == ["hold h", "you said "]
+    check(brief_laptop, conversation, ["hold h"])
+    brief_laptop.start()
+    with brief_laptop.api() as api:
         assert reply_of(list(api.turn(conversation, "again"))) == "you said again"
 
 

@@ -13,6 +13,7 @@ from deckhand.storage.sqlite import SqliteStore
 from tests.api import Api, Deploy
 from tests.faults import World
 from tests.gated import Gated, Make, gated
+from tests.people import Deployment
 from tests.stores import Clock, DynamoTables
 
 
@@ -24,9 +25,15 @@ def cheap_recovery_codes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store() -> Iterator[ItemStore]:
-    """Of the true time; tests that move the clock have their own."""
+    """Of the true time; tests that move the clock take `clocked_store`."""
     with closing(SqliteStore(":memory:", now=time.time)) as made:
         yield made
+
+
+@pytest.fixture
+def deployment(clocked_store: ItemStore, clock: Clock) -> Deployment:
+    """One that people sign in to, on the test's clock."""
+    return Deployment(clocked_store, clock)
 
 
 @pytest.fixture

@@ -35,11 +35,6 @@ def job(conversation: str = "c1") -> Job:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def queue(tmp_path: Path, clock: Clock) -> SqliteQueue:
     return SqliteQueue(tmp_path / "jobs.sqlite3", now=clock)
 

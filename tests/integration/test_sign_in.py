@@ -1,6 +1,6 @@
 """Signing in over events of API Gateway: passkeys, sessions, invites, recovery codes (seed 002, api.md section 6)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,22 +21,6 @@ from tests.stores import Clock
 
 FAILED = (401, "sign_in_failed")
 DAY_S = 24 * 3600
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(clock: Clock) -> Iterator[ItemStore]:
-    with closing(SqliteStore(":memory:", now=clock)) as made:
-        yield made
-
-
-@pytest.fixture
-def deployment(store: ItemStore, clock: Clock) -> Deployment:
-    return Deployment(store, clock)
 
 
 # -- the first owner
@@ -75,8 +59,8 @@ def test_without_the_code_nobody_enrols(deployment: Deployment, wish: dict[str, 
     assert deployment.browser()("POST", "/auth/register/options", wish).refusal == FAILED
 
 
-def test_without_a_code_in_the_settings_no_code_enrols(store: ItemStore, clock: Clock) -> None:
-    deployment = Deployment(store, clock, DECKHAND_ENROL_CODE="")
+def test_without_a_code_in_the_settings_no_code_enrols(clocked_store: ItemStore, clock: Clock) -> None:
+    deployment = Deployment(clocked_store, clock, DECKHAND_ENROL_CODE="")
     assert deployment.browser()("POST", "/auth/register/options", {"invite": ""}).status == 422
     assert deployment.browser()("POST", "/auth/register/options", {"invite": "None"}).refusal == FAILED
 
@@ -423,8 +407,10 @@ def test_the_cookie_is_out_of_reach_of_scripts_other_hosts_and_other_sites(deplo
     assert len(from_base64(rest.partition(";")[0]) or b"") == 32
 
 
-def test_without_https_the_cookie_has_a_name_and_form_that_browsers_take(store: ItemStore, clock: Clock) -> None:
-    deployment = Deployment(store, clock, DECKHAND_ORIGINS="http://localhost:8787")
+def test_without_https_the_cookie_has_a_name_and_form_that_browsers_take(
+    clocked_store: ItemStore, clock: Clock
+) -> None:
+    deployment = Deployment(clocked_store, clock, DECKHAND_ORIGINS="http://localhost:8787")
     browser = deployment.browser()
     browser.device.origin = "http://localhost:8787"
     (line,) = browser.enrol(invite=ENROL_CODE).headers["set-cookie"]
@@ -457,15 +443,15 @@ def test_another_sites_page_cannot_sign_a_browser_in(deployment: Deployment) -> 
     assert not victim.cookies
 
 
-def test_without_an_origin_in_the_settings_nobody_signs_in(store: ItemStore, clock: Clock) -> None:
-    deployment = Deployment(store, clock, DECKHAND_ORIGINS="")
+def test_without_an_origin_in_the_settings_nobody_signs_in(clocked_store: ItemStore, clock: Clock) -> None:
+    deployment = Deployment(clocked_store, clock, DECKHAND_ORIGINS="")
     browser = Browser(deployment, "203.0.113.7", {})
     assert browser("POST", "/auth/login/options").refusal == (503, "not_configured")
     assert browser("GET", "/auth/status").body == {"signedIn": False, "enrolled": False}
 
 
-def test_nobody_is_signed_in_by_a_token(store: ItemStore, clock: Clock) -> None:
-    deployment = Deployment(store, clock, AGENT_API_TOKEN="agent")
+def test_nobody_is_signed_in_by_a_token(clocked_store: ItemStore, clock: Clock) -> None:
+    deployment = Deployment(clocked_store, clock, AGENT_API_TOKEN="agent")
     deployment.owner()
     agent = deployment.browser(Authorization="Bearer agent")
     assert agent("GET", "/auth/status").body == {"signedIn": False, "enrolled": True}

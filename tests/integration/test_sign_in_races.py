@@ -20,11 +20,6 @@ from tests.stores import Clock, DynamoTables, make_tables, new_token
 RACERS = 6
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.fixture(params=["sqlite", "ministack"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[ItemStore]:
     if request.param == "sqlite":

@@ -22,11 +22,6 @@ OWNER = Principal(kind="user", id="owner", user="owner", role="owner")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def store(clock: Clock) -> SqliteStore:
     return SqliteStore(":memory:", now=clock)
 

@@ -1,14 +1,11 @@
 """Users of a deployment: invites, roles, and that an owner is always left."""
 
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
 from deckhand.domain.subscription import Subscription
 from deckhand.storage.port import ItemStore
-from deckhand.storage.sqlite import SqliteStore
 from deckhand.storage.subscriptions import Subscriptions
 from tests.people import Browser, Deployment
 from tests.stores import Clock, new_token
@@ -17,22 +14,6 @@ FAILED = (401, "sign_in_failed")
 LAST_OWNER = (409, "last_owner")
 FORBIDDEN = (403, "forbidden")
 MOMENT_TEXT = "2027-01-15T08:00:00.000Z"
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(clock: Clock) -> Iterator[ItemStore]:
-    with closing(SqliteStore(":memory:", now=clock)) as made:
-        yield made
-
-
-@pytest.fixture
-def deployment(store: ItemStore, clock: Clock) -> Deployment:
-    return Deployment(store, clock)
 
 
 def change(owner: Browser, user: str, **wish: Any) -> Any:
@@ -257,8 +238,8 @@ def test_a_passkey_is_named_in_any_form_of_base64(deployment: Deployment) -> Non
     assert other("DELETE", f"/api/credentials/{padded}").status == 200
 
 
-def test_passkeys_and_codes_are_managed_by_people_only(store: ItemStore, clock: Clock) -> None:
-    deployment = Deployment(store, clock)
+def test_passkeys_and_codes_are_managed_by_people_only(clocked_store: ItemStore, clock: Clock) -> None:
+    deployment = Deployment(clocked_store, clock)
     owner = deployment.owner()
     token = owner("POST", "/api/tokens", {"name": "all", "role": "owner"}).body["secret"]
     program = deployment.browser(Authorization=f"Bearer {token}")

@@ -1,8 +1,6 @@
 """Requests a minute: the window that slides, and where it is kept."""
 
 import time
-from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -14,7 +12,6 @@ from deckhand.domain.rate import Window
 from deckhand.edge.rate import RateLimit
 from deckhand.storage.port import ItemStore
 from deckhand.storage.rates import MAX_KNOWN, Rates
-from deckhand.storage.sqlite import SqliteStore
 from tests.fakes import Ids
 from tests.stores import Clock
 
@@ -62,17 +59,6 @@ def test_a_clock_that_goes_back_forgets_nothing() -> None:
     assert window.at(60.0) == window
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(clock: Clock) -> Iterator[ItemStore]:
-    with closing(SqliteStore(":memory:", now=clock)) as made:
-        yield made
-
-
 class Counted:
     """A store that counts what reaches it, and fails when told."""
 
@@ -90,8 +76,8 @@ def rates(store: object, clock: Clock) -> Rates:
     return Rates(store, now=clock, new_id=Ids(str(time.monotonic_ns())))  # type: ignore[arg-type]
 
 
-def test_over_the_limit_it_says_how_long_to_wait(store: ItemStore, clock: Clock) -> None:
-    made = rates(store, clock)
+def test_over_the_limit_it_says_how_long_to_wait(clocked_store: ItemStore, clock: Clock) -> None:
+    made = rates(clocked_store, clock)
     for _ in range(3):
         made.take(ANN, 3)
     with pytest.raises(RateLimited) as refused:
@@ -100,23 +86,23 @@ def test_over_the_limit_it_says_how_long_to_wait(store: ItemStore, clock: Clock)
     made.take(ANN, 3)
 
 
-def test_each_principal_has_a_limit_of_its_own(store: ItemStore, clock: Clock) -> None:
-    made = rates(store, clock)
+def test_each_principal_has_a_limit_of_its_own(clocked_store: ItemStore, clock: Clock) -> None:
+    made = rates(clocked_store, clock)
     made.take(ANN, 1)
     made.take(BOB, 1)
     made.take(Principal(kind="user", id="ann", user="ann", role="owner", tenant="other"), 1)
 
 
-def test_processes_share_what_they_count(store: ItemStore, clock: Clock) -> None:
-    one, other = rates(store, clock), rates(store, clock)
+def test_processes_share_what_they_count(clocked_store: ItemStore, clock: Clock) -> None:
+    one, other = rates(clocked_store, clock), rates(clocked_store, clock)
     for made in (one, other, one):
         made.take(ANN, 3)
     with pytest.raises(RateLimited):
         other.take(ANN, 3)
 
 
-def test_a_request_costs_one_write_and_a_refused_one_nothing(store: ItemStore, clock: Clock) -> None:
-    counted = Counted(store)
+def test_a_request_costs_one_write_and_a_refused_one_nothing(clocked_store: ItemStore, clock: Clock) -> None:
+    counted = Counted(clocked_store)
     made = rates(counted, clock)
     for _ in range(2):
         made.take(ANN, 2)
@@ -125,8 +111,8 @@ def test_a_request_costs_one_write_and_a_refused_one_nothing(store: ItemStore, c
     assert counted.calls == ["write", "write"]
 
 
-def test_what_is_remembered_is_bounded_and_forgetting_loses_no_count(store: ItemStore, clock: Clock) -> None:
-    made = rates(store, clock)
+def test_what_is_remembered_is_bounded_and_forgetting_loses_no_count(clocked_store: ItemStore, clock: Clock) -> None:
+    made = rates(clocked_store, clock)
     made.take(ANN, 1)
     for number in range(MAX_KNOWN + 1):
         made.take(Principal(kind="user", id=str(number), user="u", role="owner"), 1)
@@ -135,14 +121,14 @@ def test_what_is_remembered_is_bounded_and_forgetting_loses_no_count(store: Item
         made.take(ANN, 1)
 
 
-def test_a_store_that_fails_lets_requests_through(store: ItemStore, clock: Clock) -> None:
-    counted = Counted(store)
+def test_a_store_that_fails_lets_requests_through(clocked_store: ItemStore, clock: Clock) -> None:
+    counted = Counted(clocked_store)
     limit = RateLimit(rates(counted, clock), 1)
     counted.fails = True
     assert [limit.admit(ANN) for _ in range(3)] == [ANN] * 3
 
 
-def test_a_limit_of_zero_counts_nothing(store: ItemStore, clock: Clock) -> None:
-    counted = Counted(store)
+def test_a_limit_of_zero_counts_nothing(clocked_store: ItemStore, clock: Clock) -> None:
+    counted = Counted(clocked_store)
     assert RateLimit(rates(counted, clock), 0).admit(ANN) == ANN
     assert counted.calls == []

@@ -36,11 +36,6 @@ class CountedStore(HookedStore):
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def store(clock: Clock) -> Iterator[CountedStore]:
     with closing(SqliteStore(":memory:", now=clock)) as inner:
         yield CountedStore(inner)
