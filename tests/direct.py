@@ -20,7 +20,7 @@ from deckhand.settings import read_settings
 from deckhand.turns.chat import TurnWish
 from deckhand.turns.start import NewTurn, owner_of
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 TOKEN = {"X-Chat-Token": "secret"}
 
 

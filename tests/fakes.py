@@ -14,7 +14,7 @@ from deckhand.agent.toolbox import ToolNote, ToolResult
 from deckhand.domain.job import Job, Notice
 from deckhand.domain.json_text import dumps
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 class Gate:

@@ -87,7 +87,7 @@ class FrontDoor:
             if isinstance(self.parts.gateway, HttpGateway):
                 await self.parts.gateway.aclose()
 
-        self._thread.submit(end()).result(20)
+        self._thread.submit(end()).result(60)
         loop = self._thread._loop
         assert loop is not None
         loop.call_soon_threadsafe(loop.stop)

@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 """Ends a test that hangs; no test waits that long."""
 
 

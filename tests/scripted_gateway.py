@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
-LONGEST_WAIT_S = 20.0
+LONGEST_WAIT_S = 60.0
 
 
 class Gate:

@@ -19,7 +19,7 @@ from deckhand.storage.port import TABLES, Condition, Item, ItemStore, Key, Op, P
 from infra.tools import TOOLS, ensure
 
 MINISTACK = TOOLS["ministack"]
-START_S = 30
+START_S = 60
 CREDENTIALS = {"region_name": "eu-west-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 

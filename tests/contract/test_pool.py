@@ -45,7 +45,7 @@ async def running_pool(
     with (tmp_path / "log").open("ab") as log:
         pool = Pool(Program(function, environment, log.fileno()), size or Size())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await pool.start()
                 yield pool
         finally:
@@ -140,7 +140,7 @@ async def test_a_zygote_that_dies_is_started_anew(tmp_path: Path, caplog: pytest
 
 
 async def test_a_function_out_of_time_is_killed(tmp_path: Path) -> None:
-    async with running_pool(tmp_path, Size(limit=1), time_limit=0.3) as pool:
+    async with running_pool(tmp_path, Size(limit=1), time_limit=1.5) as pool:
         first = (await call(pool))["pid"]
         with pytest.raises(FunctionFaultError) as failed:
             await call(pool, until=str(tmp_path / "never"))

@@ -66,7 +66,7 @@ async def running_rig() -> AsyncIterator[Rig]:
     rig = Rig()
     rig.worker = Worker(await rig.api.start())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield rig
     finally:
         rig.api.close()

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 """Ends a test that hangs; no test waits that long."""
 
 TEMPLATE = """

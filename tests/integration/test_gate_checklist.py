@@ -594,7 +594,7 @@ def test_001_72_a_message_that_was_sent_before_the_call_was_shown_agrees_to_noth
     api.gateway.script(asks(delete(confirmationId=proposal)), says("I wait for your yes."))
     queued = api.parts.chats
     assert queued is not None
-    assert api._thread.submit(queued.run_queued(Owner("main", "ann"), api.talk, time_left=None)).result(10)
+    assert api._thread.submit(queued.run_queued(Owner("main", "ann"), api.talk, time_left=None)).result(60)
     assert api.told()[-1]["code"] == "not_confirmed"
     assert api.rows("weight") == WEIGHTS
     api.say("Yes.", asks(delete(confirmationId=proposal)), DONE)

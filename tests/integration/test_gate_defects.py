@@ -347,7 +347,7 @@ def test_defect_10_reads_of_a_step_run_side_by_side_beside_a_call_that_waits(
     together = threading.Barrier(3)
 
     def run(caller: Any, given: Any) -> Any:
-        together.wait(10)
+        together.wait(30)
         return known.run(caller, given)
 
     monkeypatch.setitem(REGISTRY._operations, known.name, replace(known, run=run))

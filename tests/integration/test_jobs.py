@@ -248,7 +248,7 @@ def test_a_title_that_a_person_sets_while_the_job_runs_wins(door: FrontDoor, scr
     scripted_gateway.queue(Reply([gate, *text_reply("Tea notes").steps]))
     working = threading.Thread(target=lambda: door.worker(records(sent), None))
     working.start()
-    assert gate.reached.wait(10)
+    assert gate.reached.wait(30)
     door.ask("PATCH", f"/api/conversations/{conversation}", {"title": "Mine"})
     gate.open()
     working.join()

@@ -131,7 +131,7 @@ class Counting:
             if self._now == IN_FLIGHT:
                 self._enough.set()
         # Held until as many are there as may be; one more would be seen.
-        self._enough.wait(10)
+        self._enough.wait(30)
         try:
             return self.inner.query(table, pk, **options)
         finally:

@@ -154,7 +154,7 @@ def test_a_repeat_in_buffered_mode_waits_for_the_reply(door: FrontDoor, scripted
     scripted_gateway.queue(Reply([gate, *whole.steps]))
     conversation = door.conversation()
     first = Call(lambda: door.chat(conversation, "Go.", key="k"))
-    assert gate.reached.wait(10)
+    assert gate.reached.wait(30)
     second = Call(lambda: door.chat(conversation, "Go.", key="k"))
     gate.open()
     assert first.result() == second.result()
@@ -175,7 +175,7 @@ def test_a_queued_message_is_answered_behind_the_turn(door: FrontDoor, scripted_
     scripted_gateway.queue(Reply([gate, *text_reply("One.").steps]), text_reply("Two."))
     conversation = door.conversation()
     _, stream = door.chat(conversation, "First.", stream=True)
-    assert gate.reached.wait(10)
+    assert gate.reached.wait(30)
     status, body = door.chat(conversation, "Second.", onBusy="enqueue", key="q")
     assert (status, body["queued"]) == (202, True)
     assert door.chat(conversation, "Second.", onBusy="enqueue", key="q") == (202, body)
@@ -210,5 +210,5 @@ class Call:
         self._thread.start()
 
     def result(self) -> Any:
-        self._thread.join(20)
+        self._thread.join(60)
         return self._given

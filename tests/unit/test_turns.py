@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,12 +36,13 @@ from deckhand.storage.turns import Numbered
 from deckhand.turns import replay as replaying
 from deckhand.turns.chat import TurnWish
 from deckhand.turns.context import TurnContext
+from deckhand.turns.finish import LeaseLost
 from deckhand.turns.idempotency import Claimed, claim
-from deckhand.turns.recorder import BATCH_EVENTS, FLUSH_BYTES
+from deckhand.turns.recorder import BATCH_EVENTS, FLUSH_BYTES, Recorder
 from deckhand.turns.replay import Attachment, attach, replay
 from deckhand.turns.start import NewTurn
 from deckhand.turns.stop import stop_turn
-from tests.fakes import Gate, Hang, Script, asks, call, says, until
+from tests.fakes import PATIENCE_S, Gate, Hang, Script, asks, call, says, until
 from tests.faults import Process, Running, World
 from tests.stores import Clock
 
@@ -492,6 +494,36 @@ class _Logged(Gate):
     async def passing(self) -> None:
         turns = context(self._world).turns
         await until(lambda: turns.last_event_id(self._world.owner, self._world.conversation, 1) >= self._count)
+
+
+class LosesItsLease:
+    """A loop of which an event is to be written at once when the turn is found to be somebody else's."""
+
+    async def run(self) -> AsyncIterator[Event]:
+        yield Event("status", {"phase": "thinking"})
+        raise LeaseLost()
+
+
+async def test_a_lease_that_is_lost_while_an_event_is_urgent_ends_the_turn(world: World) -> None:
+    """Before Python 3.12 `asyncio.wait_for` swallows a cancellation that meets the end of what it waits for."""
+    process, told = world.process(), list[Numbered]()
+    started = process.start("hi")
+    assert isinstance(started, Running)
+    recorder = Recorder(
+        process.context,
+        started.turn,
+        publish=told.append,
+        on_step=lambda _: None,
+        voice=False,
+        followup=lambda _: None,
+    )
+
+    async def prepared() -> Any:
+        return LosesItsLease()
+
+    async with asyncio.timeout(PATIENCE_S):
+        assert await recorder.run(prepared) is None
+    assert [numbered.event.name for numbered in told] == ["status", "error", "done"]
 
 
 async def test_a_cursor_from_elsewhere_replays_from_the_start_behind_a_reset(

@@ -206,7 +206,9 @@ class Recorder:
         while not self._closing:
             interval = min(pace.flush_grown, pace.flush_first + GROWTH_PER_BATCH_S * log.batches)
             with suppress(TimeoutError):
-                await asyncio.wait_for(log.urgent.wait(), interval)
+                # Not `wait_for`: before Python 3.12 it may swallow the cancellation that ends this task.
+                async with asyncio.timeout(interval):
+                    await log.urgent.wait()
             log.urgent.clear()
             if log.waiting and not self._closing:
                 await self._flush()
