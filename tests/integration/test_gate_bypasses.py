@@ -308,3 +308,36 @@ def test_who_was_given_up_tells_what_their_successor_did(
     effects = [e["outcome"] for e in api.audit() if e["operation"] == "delete_manifest"]
     assert effects.count("succeeded") == 1
     assert api.texts(api.talk) == ["Please.", "Gone."]
+
+
+# -- the direct form, which has no buttons
+
+
+def directly(api: Gated, text: str, *scripts: Any) -> str:
+    api.gateway.script(*scripts)
+    headers = {"X-Chat-Token": "secret"}
+    answer = api("POST", "/api/chat", {"message": text, "sessionId": "s"}, token=None, headers=headers)
+    assert (answer.status, set(answer.body)) == (200, {"reply", "sessionId", "model"}), answer.content
+    return str(answer.body["reply"])
+
+
+def test_a_direct_reply_tells_whole_what_waits_and_a_yes_in_its_session_is_the_way_to_it(
+    make: Make, store: ItemStore
+) -> None:
+    api = make(CHAT_API_TOKEN="secret", CONFIRM_WRITES="all")
+    reply = directly(api, "Log it.", asks(append(), text="I will log it."))
+    first, *told = reply.splitlines()
+    assert first == "I will log it."
+    assert told[1:3] == [
+        "Not done yet, as it needs a yes:",
+        '- Append a row to a card: weight (append_row) {"id":"weight","value":{"date":"2026-04-15","kg":84.5}}',
+    ]
+    assert "say yes in the next message of this session" in told[3]
+    assert api.rows("weight") == WEIGHTS
+    [waiting] = Proposals(store).listed(Owner("main", "service:direct"), 10)
+    id = waiting.proposal.id
+    assert api.confirm(id).refusal == (404, "unknown_proposal"), "its sessions are its own: an owner is no one there"
+    assert api("GET", "/api/chat/proposals").body == {"proposals": []}
+    again = {"id": "weight", "value": {"date": "2026-04-15", "kg": 84.5}, "confirmationId": id}
+    assert directly(api, "yes", asks(call("append_row", again)), says("Logged.")) == "Logged."
+    assert len(api.rows("weight") or []) == 3

@@ -1,6 +1,9 @@
 """What people read when a turn does not end with a plain answer. Short, kind, and naming the true cause."""
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from deckhand.domain.json_text import dumps
 
 CappedBy = Literal["steps", "deadline", "size", "early"]
 
@@ -24,6 +27,11 @@ NOT_RUN_BEHIND = (
 )
 NOBODY_TO_ASK = "This needs a person's yes, and nobody can be asked here. It was not done."
 TOO_LARGE_TO_PROPOSE = "This is too large to be shown to the person for a yes. Do it in smaller parts."
+WAITS_IN_WORDS = "Not done yet, as it needs a yes:"
+YES_IN_WORDS = (
+    "To have it done, say yes in the next message of this session, before {until}. There is no button for it, and "
+    "nobody else can say yes in its place."
+)
 AWAITING = "This needs your yes before it is done."
 WAITING = (
     "Not decided yet, and not done. The person was shown this call. If they agree in their next message, call the same "
@@ -59,6 +67,17 @@ _OURS = {STEP_IDLE, EMPTY, FILTERED, WAKING, *RESUME.values()}
 def is_ours(reply: str) -> bool:
     """Whether no word of a reply is a model's."""
     return reply in _OURS
+
+
+def waiting_in_words(text: str, proposals: Sequence[Mapping[str, Any]]) -> str:
+    """A reply where there is no button: all that waits, whole, and how to say yes to it."""
+    asked = [f"- {one['summary']} ({one['tool']}) {dumps(one['arguments'])}" for one in proposals]
+    asked = [
+        f"{line}, which changes {dumps(one['target'])}" if "target" in one else line
+        for line, one in zip(asked, proposals, strict=True)
+    ]
+    until = min(one["expiresAt"] for one in proposals)
+    return "\n".join([text.rstrip(), "", WAITS_IN_WORDS, *asked, YES_IN_WORDS.format(until=until)])
 
 
 def capped(text: str, cause: CappedBy) -> str:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.wake import WakeFailed, WakeMode
-from deckhand.agent.wording import WAKING, is_ours
+from deckhand.agent.wording import WAKING, is_ours, waiting_in_words
 from deckhand.domain.conversation import Header
 from deckhand.domain.errors import (
     ChatDisabled,
@@ -173,6 +173,8 @@ class DirectChat:
         text, model = reply.data["reply"], reply.data["model"]
         logger.info("direct chat answered", extra={"model": model or "unknown"})
         answered = {} if is_ours(text) else {"model": model}
+        if waiting := reply.data.get("proposals"):
+            text = waiting_in_words(text, waiting)
         return json_answer(200, {"reply": text, "sessionId": session, **answered})
 
 
