@@ -19,6 +19,7 @@ from deckhand.edge.request import Request as EdgeRequest
 from deckhand.settings import read_settings
 from deckhand.storage.port import ItemStore
 from infra.local.events import Request, proxy_event
+from tests.answers import check_answer
 from tests.fakes import PATIENCE_S, FakeGateway, FakeQueue, Script
 from tests.front_door import Frame, Stream
 
@@ -144,6 +145,7 @@ class Api:
         event = proxy_event(request, request_id="request-1", now=MOMENT)
         answer = self._app(url)(event, None)
         found = {name.lower(): values[0] for name, values in answer["multiValueHeaders"].items()}
+        check_answer(method, url, answer["statusCode"], answer["body"])
         return Answer(answer["statusCode"], found, answer["body"])
 
     def _app(self, url: str) -> App:

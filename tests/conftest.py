@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
+from tests.answers import Watch
 from tests.scripted_gateway import ScriptedGateway
 from tests.stores import Clock, DynamoTables, dynamo_client, make_tables, running_ministack
 
@@ -36,6 +37,23 @@ def pytest_collection_finish() -> None:
     """What was imported stays. Looking through it again and again took the collector a third of all time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def watch() -> Iterator[Watch]:
+    """Of all operations that are run in this process."""
+    made = Watch()
+    end = made.begin()
+    yield made
+    end()
+
+
+@pytest.fixture(autouse=True)
+def as_declared(watch: Watch) -> Iterator[None]:
+    """Every result of an operation is what its annotation says."""
+    yield
+    faults, watch.faults = watch.faults, []
+    assert faults == []
 
 
 @pytest.fixture(scope="session")

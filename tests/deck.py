@@ -14,6 +14,7 @@ from deckhand.edge.app import App
 from deckhand.settings import read_settings
 from deckhand.storage.port import Item, ItemStore, Key, Op, Page, Table
 from infra.local.events import Request, proxy_event
+from tests.answers import check_answer
 from tests.fakes import FakeQueue
 
 PERSON = Principal(kind="user", id="ada", user="ada", role="owner")
@@ -122,6 +123,7 @@ class Deck:
         named = [("authorization", f"Bearer {token}"), *(headers or {}).items()]
         event = event_of(method, path, body, raw=raw, headers=named, query=list((query or {}).items()))
         answer = self.app(event, None)
+        check_answer(method, path, answer["statusCode"], answer["body"])
         headers_ = {name.lower(): values[0] for name, values in answer["multiValueHeaders"].items()}
         return Answer(answer["statusCode"], headers_, answer["body"] or "")
 

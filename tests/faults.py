@@ -67,7 +67,7 @@ Point = Literal[
 ]
 Kind = Literal["fail", "fail for a while", "late", "late for a while", "delay", "kill before", "kill after", "clock"]
 
-Hook = Callable[[], None]
+Hook = Callable[[], object]
 QUICK = Pace(flush_first=0.002, flush_grown=0.002, poll_first=0.002, poll_grown=0.004, watch=0.002)
 A_WHILE = 4
 """Failures in a row: one more than a write that must not be left in doubt is tried."""

@@ -13,6 +13,7 @@ from deckhand.edge.app import App
 from deckhand.settings import read_settings
 from deckhand.storage.port import ItemStore
 from infra.local.events import Request, proxy_event
+from tests.answers import check_answer
 from tests.authenticator import Authenticator
 from tests.deck import MOMENT
 from tests.fakes import FakeQueue
@@ -113,6 +114,7 @@ class Browser:
         app = self.deployment.manifests if path.startswith("/api/manifests") else self.deployment.identity
         with self.deployment.on_time():
             answer = app(event, None)
+        check_answer(method, path, answer["statusCode"], answer["body"])
         found = {name.lower(): values for name, values in answer["multiValueHeaders"].items()}
         for line in found.get("set-cookie", []):
             self._keep(line)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from deckhand.domain.conversation import MAX_CONVERSATIONS
+from deckhand.domain.conversation import MAX_CONVERSATIONS, ConversationSummary
 from deckhand.domain.errors import NotFound, TurnRunning, UnknownConversation
 from deckhand.operations.caller import Caller
 from deckhand.operations.conversations import (
@@ -56,9 +56,8 @@ def started(process: Process, *texts: str) -> Running:
     return running
 
 
-def listed(world: World) -> list[dict[str, Any]]:
-    conversations: list[dict[str, Any]] = list_conversations(caller(world), Nothing())["conversations"]
-    return conversations
+def listed(world: World) -> list[ConversationSummary]:
+    return list_conversations(caller(world), Nothing())["conversations"]
 
 
 def start_now(process: Process) -> None:

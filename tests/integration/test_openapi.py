@@ -18,6 +18,7 @@ from deckhand.edge.app import App
 from deckhand.edge.openapi import document
 from deckhand.push.vapid import new_key
 from deckhand.storage.sqlite import SqliteStore
+from tests.answers import check_answer
 from tests.deck import Deck, event_of
 from tests.stores import Clock
 
@@ -48,6 +49,7 @@ class Product:
         event = event_of(method, path, raw=raw, headers=list(headers), query=list(query))
         for app in self.apps:
             answer = app(event, None)
+            check_answer(method, path, answer["statusCode"], answer["body"])
             if answer["statusCode"] != 404 or "There is nothing here." not in str(answer["body"]):
                 return answer
         return answer

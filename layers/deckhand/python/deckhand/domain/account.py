@@ -1,7 +1,9 @@
 """A user with everything that lets them in: passkeys, sessions, recovery codes. Pure; each edit gives a new account."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import DuplicateId, SignInFailed, TooManyCredentials, UnknownCredential
 from deckhand.domain.model import Model
@@ -112,9 +114,18 @@ class Account(Model):
         )
 
 
-def shown_credential(credential: Credential) -> dict[str, Any]:
+class ShownCredential(TypedDict):
+    """`id` is unpadded base64url; instants are ISO 8601."""
+
+    id: str
+    nickname: str | None
+    createdAt: str
+    lastUsedAt: NotRequired[str]
+
+
+def shown_credential(credential: Credential) -> ShownCredential:
     """As its user sees it: never the key."""
-    shown: dict[str, Any] = {
+    shown: ShownCredential = {
         "id": credential.id,
         "nickname": credential.nickname,
         "createdAt": iso(credential.created_at),

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
 
 from deckhand.domain.recency import Recency
 
@@ -23,15 +25,45 @@ STRUCTURAL = {
     "source",
 }
 
+Source = Literal["rows", "updatedAt"]
+Kind = Literal["stale", "growth", "orphaned-input"]
+Severity = Literal["info", "warn"]
 
-def age_days(recency: Recency, written: date | None, today: date) -> tuple[int | None, str | None]:
+
+class Delta(TypedDict):
+    """The change of a field over its newest `n` entries."""
+
+    field: str
+    n: int
+    delta: int | float
+    latest: int | float
+
+
+class Finding(TypedDict):
+    cardId: str
+    kind: Kind
+    severity: Severity
+    detail: str
+
+
+class Orphans(TypedDict):
+    """Fields that rows have and neither inputs nor displays name; all that those name; the aliases as they are written,
+    which count as known.
+    """
+
+    orphans: list[str]
+    referenced: list[str]
+    aliases: dict[str, Any]
+
+
+def age_days(recency: Recency, written: date | None, today: date) -> tuple[int | None, Source | None]:
     """Whole days since the newest entry, and where that comes from: `rows`, `updatedAt` (the last write) or None."""
     if recency.newest:
         return (today - date.fromisoformat(recency.newest[0].date)).days, "rows"
     return ((today - written).days, "updatedAt") if written is not None else (None, None)
 
 
-def last_delta(recency: Recency) -> dict[str, Any] | None:
+def last_delta(recency: Recency) -> Delta | None:
     """The change over the newest entries of the one number that the newest entry has; None when there is no such
     number.
     """
@@ -46,19 +78,19 @@ def last_delta(recency: Recency) -> dict[str, Any] | None:
 
 def findings(
     card: str, manifest: Mapping[str, Any], *, count: int, is_rows: bool, recency: Recency, today: date
-) -> list[dict[str, str]]:
+) -> list[Finding]:
     """`stale` only for cards that declare a cadence, `growth`, `orphaned-input`; hidden cards have none."""
     meta = manifest["meta"]
     if meta.get("enabled") is False:
         return []
     writeable = meta.get("writeable") if isinstance(meta.get("writeable"), Mapping) else {}
-    found = []
+    found: list[Finding] = []
     cadence = meta.get("cadence")
     expect = cadence.get("expectDays") if isinstance(cadence, Mapping) else None
     age, source = age_days(recency, None, today)
     watched = isinstance(expect, int) and writeable.get("fromWebapp") is True and count >= MIN_STALE_ROWS
     if watched and isinstance(expect, int) and source == "rows" and age is not None and age > expect:
-        severity = "warn" if age > 2 * expect else "info"
+        severity: Severity = "warn" if age > 2 * expect else "info"
         found.append(_finding(card, "stale", severity, f"Last entry {age} days ago; expected every {expect}."))
     if count > GROWTH_ROWS:
         found.append(_finding(card, "growth", "info", f"{count} rows."))
@@ -73,12 +105,11 @@ def _input_keys(meta: Mapping[str, Any]) -> list[str]:
     return [one["key"] for one in listed if isinstance(one, Mapping) and isinstance(one.get("key"), str)]
 
 
-def _finding(card: str, kind: str, severity: str, detail: str) -> dict[str, str]:
+def _finding(card: str, kind: Kind, severity: Severity, detail: str) -> Finding:
     return {"cardId": card, "kind": kind, "severity": severity, "detail": detail}
 
 
-def orphans(manifest: Mapping[str, Any], recency: Recency) -> dict[str, Any]:
-    """Fields that rows have and neither inputs nor displays name; aliases count as known."""
+def orphans(manifest: Mapping[str, Any], recency: Recency) -> Orphans:
     meta = manifest["meta"]
     aliases = meta.get("data", {}).get("aliases", {}) if isinstance(meta.get("data"), Mapping) else {}
     aliases = aliases if isinstance(aliases, Mapping) else {}

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
 from zoneinfo import ZoneInfo
+
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import DailyAllowanceUsedUp
 from deckhand.domain.model import Model
@@ -104,6 +105,13 @@ class Payment:
     expires: int = 0
 
 
+class LeftToday(TypedDict, total=False):
+    """What is not limited is left out."""
+
+    tokens: int
+    costUsd: float
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """None where nothing is limited."""
@@ -115,9 +123,8 @@ class Left:
     def is_nothing(self) -> bool:
         return self.tokens == 0 or self.cost == ZERO
 
-    def fields(self) -> dict[str, Any]:
-        """`{tokens?, costUsd?}`."""
-        tokens = {} if self.tokens is None else {"tokens": self.tokens}
+    def fields(self) -> LeftToday:
+        tokens: LeftToday = {} if self.tokens is None else {"tokens": self.tokens}
         return tokens if self.cost is None else {**tokens, "costUsd": float(self.cost)}
 
     def answer(self, prompt: int, price: Price | None) -> int:

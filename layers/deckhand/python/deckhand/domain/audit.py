@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, cast
+
+from typing_extensions import TypedDict
 
 from deckhand.domain.model import Model
 from deckhand.domain.principal import Channel, Principal
@@ -40,6 +42,33 @@ class AuditEntry(Model):
     turn_id: str | None = None
     call_id: str | None = None
     proposal_id: str | None = None
+
+    def shown(self) -> "AuditRecord":
+        return cast(AuditRecord, self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+class AuditRecord(TypedDict):
+    """`at` is ISO 8601. `principal` is who acted, as `kind:id`, for the `user`. `argumentsHash` tells whether two calls
+    asked for the same. `policies` decided. `code` is the error's, of what failed. The last four are of a call that came
+    from a conversation.
+    """
+
+    id: str
+    at: str
+    principal: str
+    user: str
+    role: str
+    channel: Channel
+    operation: str
+    outcome: AuditOutcome
+    argumentsHash: NotRequired[str]
+    card: NotRequired[str]
+    policies: list[str]
+    code: NotRequired[str]
+    conversation: NotRequired[str]
+    turnId: NotRequired[str]
+    callId: NotRequired[str]
+    proposalId: NotRequired[str]
 
 
 def entry(

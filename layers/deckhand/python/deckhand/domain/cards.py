@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deckhand.domain.errors import InvalidManifest, InvalidManifestField, InvalidManifestId
-from deckhand.domain.faults import Faults
+from deckhand.domain.faults import Fault, Faults
 from deckhand.domain.metrics import METRICS
 from deckhand.domain.notifications import check_notifications
 from deckhand.domain.renderers import check_renderers
@@ -48,7 +48,7 @@ def check_manifest(manifest: Any) -> None:
     raise refusal("; ".join(_sentence(*fault) for fault in faults.found), errors=faults.as_list())
 
 
-def every_fault(manifest: Any) -> list[dict[str, str]]:
+def every_fault(manifest: Any) -> list[Fault]:
     """All faults of a candidate, the renderers' rules included: what `validate_manifest` answers."""
     faults = Faults()
     check_envelope(manifest, faults)

@@ -1,7 +1,10 @@
 """A stored transcript: its header, its messages and the tool exchanges between them."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, cast
 
+from typing_extensions import TypedDict
+
+from deckhand.domain.followup import Followup
 from deckhand.domain.job import Actor
 from deckhand.domain.model import Model
 from deckhand.domain.proposal import Ref
@@ -15,6 +18,38 @@ FIRST_WORDS_CHARS = 60
 MAX_TRANSCRIPT_BYTES = 512 * 1024
 
 Role = Literal["user", "assistant"]
+
+
+class ShownMessage(TypedDict):
+    """A message as clients see it. `createdAt` is ISO 8601; `speak` is the text of a voice turn that is read aloud;
+    `tools` are the names of the tools that its turn called. `interrupted`: the turn broke off, `capped`: it ran into
+    one of its limits. `queued`: it waits until the turn that runs has ended.
+    """
+
+    id: str
+    role: Role
+    content: str
+    createdAt: str
+    hasVoice: NotRequired[bool]
+    speak: NotRequired[str]
+    capped: NotRequired[bool]
+    interrupted: NotRequired[bool]
+    stopped: NotRequired[bool]
+    followup: NotRequired[Followup]
+    tools: NotRequired[list[str]]
+    queued: NotRequired[Literal[True]]
+
+
+class ConversationSummary(TypedDict):
+    """`title` is the beginning of the first message until one is made, null for an untitled one. Instants are ISO 8601;
+    `updatedAt` moves with each message.
+    """
+
+    id: str
+    title: str | None
+    createdAt: str
+    updatedAt: str
+    messageCount: int
 
 
 class Message(Model):
@@ -35,8 +70,9 @@ class Message(Model):
     context: str | None = None
     """Where in the app the person was; for the model only."""
 
-    def shown(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"seq", "context"})
+    def shown(self) -> ShownMessage:
+        shown = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"seq", "context"})
+        return cast(ShownMessage, shown)
 
 
 class Call(Model):
@@ -90,7 +126,7 @@ class Header(Model):
     """Messages that wait for a turn of their own."""
     next_queued: int = 1
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> ConversationSummary:
         return {
             "id": self.id,
             "title": self.title or self.first_words,

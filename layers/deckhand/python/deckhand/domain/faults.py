@@ -4,6 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import TypedDict
+
+
+class Fault(TypedDict):
+    path: str
+    message: str
+
 
 @dataclass(slots=True)
 class Faults:
@@ -43,5 +50,5 @@ class Faults:
         self.add(kind, path, "must be true or false")
         return False
 
-    def as_list(self) -> list[dict[str, str]]:
+    def as_list(self) -> list[Fault]:
         return [{"path": path, "message": message} for _, path, message in self.found]

@@ -3,11 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from typing_extensions import TypedDict
+
 MAX_OFFERS = 3
 _NUMBERS = {"number", "stepper", "rating"}
 
 
-def offers(card: str, manifest: Mapping[str, Any], *, start: int = 0) -> list[dict[str, str]]:
+class Offer(TypedDict):
+    """`prompt` is the text that tapping it sends."""
+
+    id: str
+    label: str
+    prompt: str
+
+
+class Followup(TypedDict):
+    text: str
+    embellishments: list[Offer]
+
+
+def offers(card: str, manifest: Mapping[str, Any], *, start: int = 0) -> list[Offer]:
     """At most three, each only when the field is absent and the renderer can take it. `start` rotates them, so that
     others come up next time.
     """
@@ -44,17 +59,17 @@ def offers(card: str, manifest: Mapping[str, Any], *, start: int = 0) -> list[di
         ),
         (daily and "prompt" not in meta, "prompt", "Ask me daily", f"Ask me once a day for {label}."),
     )
-    eligible = [{"id": name, "label": text, "prompt": prompt} for fits, name, text, prompt in possible if fits]
+    eligible: list[Offer] = [
+        {"id": name, "label": text, "prompt": prompt} for fits, name, text, prompt in possible if fits
+    ]
     if not eligible:
         return []
     turn = start % len(eligible)
     return (eligible[turn:] + eligible[:turn])[:MAX_OFFERS]
 
 
-def followup(card: str, manifest: Mapping[str, Any], *, start: int = 0) -> dict[str, Any] | None:
-    """`{text, embellishments: [{id, label, prompt}]}` for the card that was touched last; None when there is
-    nothing to offer.
-    """
+def followup(card: str, manifest: Mapping[str, Any], *, start: int = 0) -> Followup | None:
+    """For the card that was touched last; None when there is nothing to offer."""
     found = offers(card, manifest, start=start)
     if not found:
         return None

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 from deckhand.edge.openapi_chat import CHAT_PATHS, PUBLIC_PATHS
+from deckhand.edge.openapi_shapes import Shape, with_schemas
 from deckhand.edge.openapi_sign_in import SIGN_IN_PATHS
 from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.registry import Http, Operation
@@ -44,6 +46,7 @@ def document() -> dict[str, Any]:
         if operation.http is not None:
             item = paths.setdefault(operation.http.path, {})
             item[operation.http.method.lower()] = _described(operation, operation.http)
+    described, schemas = with_schemas(dict(sorted((paths | CHAT_PATHS | PUBLIC_PATHS | SIGN_IN_PATHS).items())))
     return {
         "openapi": "3.1.0",
         "info": {
@@ -53,14 +56,14 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{"token": []}, {"session": []}],
-        "paths": dict(sorted((paths | CHAT_PATHS | PUBLIC_PATHS | SIGN_IN_PATHS).items())),
+        "paths": described,
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "__Host-deckhand"},
                 "chatToken": {"type": "apiKey", "in": "header", "name": "X-Chat-Token"},
             },
-            "schemas": {"Error": ERROR},
+            "schemas": {"Error": ERROR, **schemas},
             "responses": {
                 "Error": {
                     "description": "Why not.",
@@ -94,8 +97,8 @@ def _described(operation: Operation, http: Http) -> dict[str, Any]:
 
 
 def _response(operation: Operation, status: int) -> dict[str, Any]:
-    content = {} if status == 204 else {"content": {"application/json": {"schema": {"type": "object"}}}}
-    return {"description": _result(operation), **content}
+    content = {} if status == 204 else {"content": {"application/json": {"schema": Shape(operation.output)}}}
+    return {"description": _result(operation) or HTTPStatus(status).phrase, **content}
 
 
 def _parameters(operation: Operation, http: Http, in_path: Iterable[str], required: list[str]) -> list[dict[str, Any]]:
@@ -124,5 +127,5 @@ def _body(http: Http, fields: dict[str, Any], required: list[str]) -> dict[str, 
 
 def _result(operation: Operation) -> str:
     """The first sentences of the operation's own docstring: what it answers, without what it raises."""
-    text = " ".join((operation.run.__doc__ or operation.summary).split())
-    return text.split(" Raises ")[0]
+    text = " ".join((operation.run.__doc__ or "").split())
+    return text.partition("Raises ")[0].strip()

@@ -1,8 +1,9 @@
 """`chat.ai-agent`: the switch that takes the assistant away, for all, for one user, for one token. Reading goes on."""
 
-from typing import Any, Literal
+from typing import Literal, NotRequired
 
 from pydantic import Field, StrictBool
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import ConditionFailed, InvalidRequest, UnknownUser
 from deckhand.domain.principal import AGENT, DIRECT
@@ -10,9 +11,10 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.storage.accounts import Accounts
 from deckhand.storage.conversations import Owner
-from deckhand.storage.switches import Switches
+from deckhand.storage.switches import SwitchedOff, Switches
 from deckhand.storage.tokens import Tokens
 from deckhand.storage.turns import Running
 
@@ -25,21 +27,43 @@ class Switch(Arguments):
     enabled: StrictBool
 
 
+class Off(TypedDict):
+    """`id` is the user's or the token's, and left out for all. `by` is who switched it off, `at` ISO 8601."""
+
+    scope: Literal["all", "user", "token"]
+    id: NotRequired[str]
+    by: str
+    at: str
+
+
+class OffSwitches(TypedDict):
+    off: list[Off]
+
+
+class Switched(Done):
+    """`stopped` counts the turns that ran and were stopped."""
+
+    stopped: int
+
+
 @operation(summary="List where the assistant is off", input=Nothing, http=Http("GET", "/api/agent/switches"))
-def list_switches(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{off: [{scope, id?, by, at}]}`; it is on for everybody else."""
-    found = Switches(caller.store, caller.principal.tenant).all()
-    return {
-        "off": [{"scope": one.scope, **({"id": one.id} if one.id else {}), "by": one.by, "at": one.at} for one in found]
-    }
+def list_switches(caller: Caller, _: Nothing) -> OffSwitches:
+    """It is on for everybody else."""
+    return {"off": [_shown(one) for one in Switches(caller.store, caller.principal.tenant).all()]}
+
+
+def _shown(one: SwitchedOff) -> Off:
+    if not one.id:
+        return {"scope": one.scope, "by": one.by, "at": one.at}
+    return {"scope": one.scope, "id": one.id, "by": one.by, "at": one.at}
 
 
 @operation(
     summary="Switch the assistant on or off", input=Switch, mutates=True, http=Http("PUT", "/api/agent/switches")
 )
-def switch_agent(caller: Caller, given: Switch) -> dict[str, Any]:
-    """`{ok: true, stopped}`: turns that run are stopped, `stopped` of them. What was switched off can be switched on
-    though it is there no more. Raises `InvalidRequest`, `UnknownUser`, `UnknownToken`.
+def switch_agent(caller: Caller, given: Switch) -> Switched:
+    """Turns that run are stopped. What was switched off can be switched on though it is there no more. Raises
+    `InvalidRequest`, `UnknownUser`, `UnknownToken`.
     """
     if (given.scope == "all") == bool(given.id):
         raise InvalidRequest("id names the user or the token, and is left out for all.")

@@ -1,9 +1,11 @@
 """The audit log: who changed, decided or was refused what. Owners read it; nobody writes it by hand."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
+from deckhand.domain.audit import AuditRecord
 from deckhand.operations.arguments import Arguments
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
@@ -16,11 +18,16 @@ class AuditRange(Arguments):
     order: Literal["asc", "desc"] = Field(default="asc", description="desc: the newest first.")
 
 
+class AuditRecords(TypedDict):
+    """`next` is the `after` of the next page, null at the end."""
+
+    entries: list[AuditRecord]
+    next: str | None
+
+
 @operation(summary="Read the audit log", input=AuditRange, http=Http("GET", "/api/audit"))
-def list_audit(caller: Caller, given: AuditRange) -> dict[str, Any]:
-    """`{entries: [{at, principal, user, role, channel, operation, outcome, argumentsHash?, card?, policies, code?,
-    conversation?, turnId?, callId?, proposalId?}], next}`; `next` is null at the end.
-    """
+def list_audit(caller: Caller, given: AuditRange) -> AuditRecords:
+    """In the order of time, page by page."""
     page = read_entries(
         caller.store,
         caller.principal.tenant,
@@ -28,5 +35,4 @@ def list_audit(caller: Caller, given: AuditRange) -> dict[str, Any]:
         limit=given.limit,
         newest_first=given.order == "desc",
     )
-    shown = [entry.model_dump(mode="json", by_alias=True, exclude_none=True) for entry in page.entries]
-    return {"entries": shown, "next": page.next}
+    return {"entries": [entry.shown() for entry in page.entries], "next": page.next}

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain import json_text
 from deckhand.domain.cards import has_type
@@ -26,8 +27,9 @@ from deckhand.domain.row_path import Place, at_place, locate, replaced, to_last_
 from deckhand.operations import losses, targets
 from deckhand.operations.arguments import CardId, ChangedCard
 from deckhand.operations.caller import Caller
-from deckhand.operations.manifests import CARD_BODY, state_of
+from deckhand.operations.manifests import CARD_BODY, NamedCard, state_of
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.operations.targets import check_target
 from deckhand.storage.cards import Card, CardState, Change, Row
 
@@ -89,12 +91,97 @@ class OrderAt(At):
     )
 
 
+class CardData(TypedDict):
+    """As it was written."""
+
+    data: Any
+
+
+class WrittenCard(NamedCard):
+    version: int
+
+
+class NamedRow(TypedDict):
+    """`rowId` holds until all of the card's data is replaced or put into another order."""
+
+    rowId: str
+    value: Any
+
+
+class RowPage(TypedDict):
+    """`next` is the `after` of the next page, null at the end; `total` counts all rows."""
+
+    rows: list[NamedRow]
+    total: int
+    next: str | None
+
+
+class RowCount(Done):
+    total: int
+    version: int
+
+
+class AddedRow(RowCount):
+    rowId: str
+
+
+class ChangedRow(Done):
+    """`value` is the whole row as it is now."""
+
+    value: Any
+    version: int
+
+
+class Elements(TypedDict):
+    """Of a list: `total` counts all of its elements."""
+
+    rows: list[Any]
+    total: int
+    truncated: bool
+
+
+class Element(TypedDict):
+    """An object; in the place of a long list stands `{omittedArray: true, count}`."""
+
+    row: dict[str, Any]
+
+
+class Value(TypedDict):
+    value: Any
+
+
+class Appended(NamedCard):
+    """`totalAfter` counts the elements of the list that the new one is in."""
+
+    added: Literal[1]
+    totalAfter: int
+
+
+class ChangedElement(NamedCard):
+    """`after` is the whole object as it is now."""
+
+    after: dict[str, Any]
+
+
+class RemovedElement(NamedCard):
+    """`removed` is what was there, `totalAfter` counts what is left of its list."""
+
+    removed: Any
+    totalAfter: int
+
+
+class OrderedElements(NamedCard):
+    """`reordered` counts the elements of the list."""
+
+    reordered: int
+
+
 # -- whole data
 
 
 @operation(summary="Read a card's data", input=CardId, card="id", http=Http("GET", "/api/manifests/{id}/data"))
-def read_data(caller: Caller, given: CardId) -> dict[str, Any]:
-    """`{data}` as it was written. Raises `UnknownManifest`."""
+def read_data(caller: Caller, given: CardId) -> CardData:
+    """Raises `UnknownManifest`."""
     return {"data": caller.cards.steady(given.id, caller.cards.data)[1]}
 
 
@@ -116,9 +203,9 @@ def read_data(caller: Caller, given: CardId) -> dict[str, Any]:
     label="Writing the data",
     rescue=("data",),
 )
-def write_manifest_data(caller: Caller, given: NewData) -> dict[str, Any]:
-    """`{ok, id, version}`. Raises `UnknownManifest`, `WrongType`, `NotWriteable`, `OutsideDateWindow`,
-    `RowTooLarge`, `StaleVersion`.
+def write_manifest_data(caller: Caller, given: NewData) -> WrittenCard:
+    """Raises `UnknownManifest`, `InvalidData`, `WrongType`, `NotWriteable`, `OutsideDateWindow`, `RowTooLarge`,
+    `StaleVersion`.
     """
     if isinstance(given.data, str):
         raise InvalidData()
@@ -188,15 +275,15 @@ def replace_all(
 
 
 @operation(summary="Read rows", input=RowRange, card="id", http=Http("GET", "/api/manifests/{id}/rows"))
-def list_rows(caller: Caller, given: RowRange) -> dict[str, Any]:
-    """`{rows: [{rowId, value}], total, next}`. Raises `UnknownManifest`, `NotAList`, `UnknownRow` (a stale `after`)."""
+def list_rows(caller: Caller, given: RowRange) -> RowPage:
+    """Raises `UnknownManifest`, `NotAList`, `UnknownRow` (a stale `after`)."""
 
     def read(card: Card) -> tuple[list[Row], str | None]:
         _check_list(card)
         return caller.cards.page(card, limit=given.limit, after=given.after, backwards=given.order == "desc")
 
     card, (rows, cursor) = caller.cards.steady(given.id, read)
-    shown = [{"rowId": row.id, "value": row.value} for row in rows]
+    shown: list[NamedRow] = [{"rowId": row.id, "value": row.value} for row in rows]
     return {"rows": shown, "total": card.state.count, "next": cursor}
 
 
@@ -207,8 +294,8 @@ def list_rows(caller: Caller, given: RowRange) -> dict[str, Any]:
     card="id",
     http=Http("POST", "/api/manifests/{id}/rows", status=201, limit=CARD_BODY),
 )
-def add_row(caller: Caller, given: NewRow) -> dict[str, Any]:
-    """`{ok, rowId, total, version}`. Raises as `append_row`, and `OutsideDateWindow`, `StaleVersion`."""
+def add_row(caller: Caller, given: NewRow) -> AddedRow:
+    """Raises as `append_row`, and `OutsideDateWindow`, `StaleVersion`."""
     card = append(caller, given.id, given.value, version=given.if_match)
     row_id = f"{card.state.generation}.{card.state.next_order - 1}"
     return {"ok": True, "rowId": row_id, "total": card.state.count, "version": card.state.version}
@@ -222,8 +309,8 @@ def add_row(caller: Caller, given: NewRow) -> dict[str, Any]:
     card="id",
     http=Http("PATCH", "/api/manifests/{id}/rows/{rowId}", limit=CARD_BODY),
 )
-def change_row(caller: Caller, given: RowChanges) -> dict[str, Any]:
-    """`{ok, value, version}`. Raises `NotAList`, `UnknownRow`, `WrongType` (the row is no object), `NotWriteable`,
+def change_row(caller: Caller, given: RowChanges) -> ChangedRow:
+    """Raises `NotAList`, `UnknownRow`, `WrongType` (the row is no object), `NotWriteable`,
     `OutsideDateWindow`, `RowTooLarge`, `StaleVersion`.
     """
     after: list[Any] = []
@@ -248,8 +335,8 @@ def change_row(caller: Caller, given: RowChanges) -> dict[str, Any]:
     card="id",
     http=Http("DELETE", "/api/manifests/{id}/rows/{rowId}"),
 )
-def delete_row(caller: Caller, given: RowId) -> dict[str, Any]:
-    """`{ok, total, version}`. Raises `NotAList`, `UnknownRow`, `NotWriteable`, `StaleVersion`."""
+def delete_row(caller: Caller, given: RowId) -> RowCount:
+    """Raises `NotAList`, `UnknownRow`, `NotWriteable`, `StaleVersion`."""
 
     def edit(card: Card) -> Change:
         _check_list(card)
@@ -267,10 +354,8 @@ def delete_row(caller: Caller, given: RowId) -> dict[str, Any]:
     card="id",
     http=Http("POST", "/api/manifests/{id}/rows/reorder", limit=CARD_BODY),
 )
-def order_rows(caller: Caller, given: RowOrder) -> dict[str, Any]:
-    """`{ok, total, version}`; the rows get new ids. Raises `OrderMismatch`, `NotAList`, `NotWriteable`,
-    `StaleVersion`.
-    """
+def order_rows(caller: Caller, given: RowOrder) -> RowCount:
+    """The rows get new ids. Raises `OrderMismatch`, `NotAList`, `NotWriteable`, `StaleVersion`."""
     card = caller.cards.find(given.id)
     _check_list(card)
     check_writeable(card.manifest)
@@ -310,14 +395,12 @@ def _check_window(caller: Caller, card: Card, row: Any) -> None:
     card="id",
     label="Reading rows",
 )
-def read_manifest_rows(caller: Caller, given: RowsAt) -> dict[str, Any]:
-    """`{rows, total, truncated}`, `{row}` or `{value}`. Raises `UnknownManifest`, `BadPath`, `NoMatch`,
-    `Ambiguous`, `WrongType`.
-    """
+def read_manifest_rows(caller: Caller, given: RowsAt) -> Elements | Element | Value:
+    """Raises `UnknownManifest`, `BadPath`, `NoMatch`, `Ambiguous`, `WrongType`."""
     return caller.cards.steady(given.id, lambda card: _rows_at(caller, card, given))[1]
 
 
-def _rows_at(caller: Caller, card: Card, given: RowsAt) -> dict[str, Any]:
+def _rows_at(caller: Caller, card: Card, given: RowsAt) -> Elements | Element | Value:
     if card.state.shape == "rows" and not given.path:
         rows, _ = caller.cards.page(card, limit=MODEL_ROWS, after=None, backwards=given.order == "desc")
         values = [row.value for row in (reversed(rows) if given.order == "desc" else rows)]
@@ -351,9 +434,9 @@ def _without_long_lists(value: dict[str, Any]) -> dict[str, Any]:
     change="changed",
     label="Adding a row",
 )
-def append_row(caller: Caller, given: ValueAt) -> dict[str, Any]:
-    """`{ok, id, added, totalAfter}`. Raises `UnknownManifest`, `NotWriteable`, `BadPath`, `NoMatch`, `Ambiguous`,
-    `WrongType`, `RowTooLarge`.
+def append_row(caller: Caller, given: ValueAt) -> Appended:
+    """Raises `UnknownManifest`, `NotAList`, `NotWriteable`, `BadPath`, `NoMatch`, `Ambiguous`, `WrongType`,
+    `RowTooLarge`.
     """
     if not given.path:
         card = append(caller, given.id, given.value, rescue=True)
@@ -437,8 +520,8 @@ def _same_kind(target: list[Any], value: Any) -> None:
     change="changed",
     label="Changing a row",
 )
-def update_row(caller: Caller, given: ChangesAt) -> dict[str, Any]:
-    """`{ok, id, after}`. Raises as `append_row`; the root cannot be changed so."""
+def update_row(caller: Caller, given: ChangesAt) -> ChangedElement:
+    """The root cannot be changed so. Raises as `append_row`."""
     if not given.path:
         raise WrongType("Name one row: the data as a whole is replaced by write_manifest_data.")
     after: list[Any] = []
@@ -464,8 +547,8 @@ def update_row(caller: Caller, given: ChangesAt) -> dict[str, Any]:
     change="changed",
     label="Removing a row",
 )
-def remove_row(caller: Caller, given: At) -> dict[str, Any]:
-    """`{ok, id, removed, totalAfter}`. Raises as `append_row`; the path must end at an element of a list."""
+def remove_row(caller: Caller, given: At) -> RemovedElement:
+    """The path must end at an element of a list. Raises as `append_row`."""
     removed: list[Any] = []
 
     def change(data: Any, place: Place) -> Any:
@@ -493,10 +576,8 @@ def remove_row(caller: Caller, given: At) -> dict[str, Any]:
     change="changed",
     label="Ordering the rows",
 )
-def reorder_rows(caller: Caller, given: OrderAt) -> dict[str, Any]:
-    """`{ok, id, reordered}`. Raises as `append_row`, and `OrderMismatch` when the order is not exactly what is
-    there.
-    """
+def reorder_rows(caller: Caller, given: OrderAt) -> OrderedElements:
+    """Raises as `append_row`, and `OrderMismatch` when the order is not exactly what is there."""
 
     def change(data: Any, place: Place) -> Any:
         target = at_place(data, place)

@@ -1,16 +1,19 @@
 """Conversations: list, create, read, rename, replace, delete."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from typing_extensions import TypedDict
 
 from deckhand.domain.conversation import (
     MAX_CONVERSATIONS,
     MAX_MESSAGES,
     MAX_TITLE,
     MAX_TRANSCRIPT_BYTES,
+    ConversationSummary,
     Header,
     Message,
+    ShownMessage,
     first_words,
 )
 from deckhand.domain.errors import BodyTooLarge, ConditionFailed, NotFound, StorageUnavailable, TurnRunning
@@ -18,6 +21,7 @@ from deckhand.domain.job import Notice
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.storage.deletion import delete_conversation as _delete
 from deckhand.storage.deletion import make_room
 from deckhand.storage.history import History
@@ -69,9 +73,21 @@ class Transcript(Given):
         return messages[-MAX_MESSAGES:]
 
 
+class ConversationSummaries(TypedDict):
+    conversations: list[ConversationSummary]
+
+
+class WholeConversation(ConversationSummary):
+    messages: list[ShownMessage]
+
+
+class OneConversation(TypedDict):
+    conversation: WholeConversation
+
+
 @operation(summary="List conversations", input=Nothing, http=Http("GET", "/api/conversations"))
-def list_conversations(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{conversations: [{id, title, createdAt, updatedAt, messageCount}]}`, newest activity first, at most 100."""
+def list_conversations(caller: Caller, _: Nothing) -> ConversationSummaries:
+    """Newest activity first, at most 100."""
     headers = caller.conversations.headers(caller.owner)[:MAX_CONVERSATIONS]
     return {"conversations": [stored.header.summary() for stored in headers]}
 
@@ -82,8 +98,8 @@ def list_conversations(caller: Caller, _: Nothing) -> dict[str, Any]:
     mutates=True,
     http=Http("POST", "/api/conversations", status=201, limit=TRANSCRIPT_BODY),
 )
-def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any]:
-    """`{conversation}`. The 101st removes the least recently active one that has no running turn.
+def create_conversation(caller: Caller, given: NewConversation) -> OneConversation:
+    """The 101st removes the least recently active one that has no running turn.
 
     Raises `BodyTooLarge`, and `NotFound` when there is no single transcript (any more) to take over.
     """
@@ -116,8 +132,8 @@ def create_conversation(caller: Caller, given: NewConversation) -> dict[str, Any
 
 
 @operation(summary="Read a conversation", input=ConversationId, http=Http("GET", "/api/conversations/{id}"))
-def read_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]:
-    """`{conversation: {..., messages}}`. Raises `UnknownConversation`."""
+def read_conversation(caller: Caller, given: ConversationId) -> OneConversation:
+    """Its messages in their order, those last that wait for a turn of their own. Raises `UnknownConversation`."""
     header = caller.conversations.find(caller.owner, given.id).header
     shown = [message.shown() for message in caller.conversations.messages(caller.owner, header)]
     if header.queued:
@@ -127,8 +143,8 @@ def read_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]:
 
 
 @operation(summary="Rename a conversation", input=Rename, mutates=True, http=Http("PATCH", "/api/conversations/{id}"))
-def rename_conversation(caller: Caller, given: Rename) -> dict[str, Any]:
-    """`{ok}`. A blank title makes it untitled. Raises `UnknownConversation`."""
+def rename_conversation(caller: Caller, given: Rename) -> Done:
+    """A blank title makes it untitled. Raises `UnknownConversation`."""
     title = (given.title or "").strip() or None
     for _ in range(ATTEMPTS):
         stored = caller.conversations.find(caller.owner, given.id)
@@ -148,8 +164,8 @@ def rename_conversation(caller: Caller, given: Rename) -> dict[str, Any]:
     mutates=True,
     http=Http("PUT", "/api/conversations/{id}/messages", limit=TRANSCRIPT_BODY),
 )
-def replace_messages(caller: Caller, given: Transcript) -> dict[str, Any]:
-    """`{ok}`. The newest 200 are kept. Raises `UnknownConversation`, `TurnRunning`, `BodyTooLarge`."""
+def replace_messages(caller: Caller, given: Transcript) -> Done:
+    """The newest 200 are kept. Raises `UnknownConversation`, `TurnRunning`, `BodyTooLarge`."""
     for _ in range(ATTEMPTS):
         stored = caller.conversations.find(caller.owner, given.id)
         _refuse_while_running(caller, given.id)
@@ -175,8 +191,8 @@ def replace_messages(caller: Caller, given: Transcript) -> dict[str, Any]:
 @operation(
     summary="Delete a conversation", input=ConversationId, mutates=True, http=Http("DELETE", "/api/conversations/{id}")
 )
-def delete_conversation(caller: Caller, given: ConversationId) -> dict[str, Any]:
-    """`{ok}`. A running turn is stopped and leaves nothing. Raises `UnknownConversation`."""
+def delete_conversation(caller: Caller, given: ConversationId) -> Done:
+    """A running turn is stopped and leaves nothing. Raises `UnknownConversation`."""
     stored = caller.conversations.find(caller.owner, given.id)
     _delete(caller.store, caller.owner, stored, now=caller.now(), token=caller.new_id())
     return {"ok": True}

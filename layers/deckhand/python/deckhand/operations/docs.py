@@ -2,15 +2,15 @@
 
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import UnknownDocument
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
-from deckhand.operations.text_part import text_part
+from deckhand.operations.text_part import TextPart, text_part
 
 DOCS = {
     "README.md": "What Deckhand is and how to run it",
@@ -26,9 +26,22 @@ class DocPart(Arguments):
     offset: int = Field(default=0, ge=0, description="Where to go on reading, in characters.")
 
 
+class Document(TypedDict):
+    path: str
+    summary: str
+
+
+class Documents(TypedDict):
+    docs: list[Document]
+
+
+class DocumentPart(TextPart):
+    path: str
+
+
 @operation(summary="List the documents", input=Nothing, http=Http("GET", "/api/docs"))
-def list_docs(_: Caller, __: Nothing) -> dict[str, Any]:
-    """`{docs: [{path, summary}]}`."""
+def list_docs(_: Caller, __: Nothing) -> Documents:
+    """All that `read_doc` can read."""
     return {"docs": [{"path": path, "summary": summary} for path, summary in DOCS.items()]}
 
 
@@ -40,8 +53,8 @@ def list_docs(_: Caller, __: Nothing) -> dict[str, Any]:
     agent=True,
     label="Reading the documentation",
 )
-def read_doc(_: Caller, given: DocPart) -> dict[str, Any]:
-    """`{path, content, truncated, nextOffset?, totalChars}`. Raises `UnknownDocument`."""
+def read_doc(_: Caller, given: DocPart) -> DocumentPart:
+    """Raises `UnknownDocument`."""
     if given.path not in DOCS:
         raise UnknownDocument(f"The documents are {', '.join(DOCS)}.")
     return {"path": given.path, **text_part(_text(given.path), given.offset)}

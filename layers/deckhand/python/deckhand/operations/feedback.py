@@ -1,15 +1,16 @@
 """The feedback log: what went wrong, what was missing, never what a person wrote or tracks."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import InvalidRequest
 from deckhand.domain.times import epoch, iso
 from deckhand.operations.arguments import Arguments
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
-from deckhand.storage.feedback import Feedback
+from deckhand.storage.feedback import Feedback, FeedbackEntry
 
 MAX_INTENT, MAX_CONTEXT, MAX_TOOLS, MAX_TOOL = 280, 500, 12, 64
 FILLER = {
@@ -43,6 +44,15 @@ class Since(Arguments):
     since: str | None = Field(default=None, description="An instant in ISO 8601; without a zone it is UTC.")
 
 
+class LoggedNote(TypedDict):
+    logged: Literal[True]
+
+
+class FeedbackLog(TypedDict):
+    entries: list[FeedbackEntry]
+    count: int
+
+
 @operation(
     summary="Log a bug or a wish",
     description=(
@@ -56,12 +66,12 @@ class Since(Arguments):
     mutates=True,
     label="Noting feedback",
 )
-def note_feedback(caller: Caller, given: Note) -> dict[str, Any]:
-    """`{logged: true}`. Raises `InvalidRequest` for an intent that says nothing."""
+def note_feedback(caller: Caller, given: Note) -> LoggedNote:
+    """Raises `InvalidRequest` for an intent that says nothing."""
     intent = " ".join(given.intent.split())
     if intent.lower().strip(".!") in FILLER:
         raise InvalidRequest("The intent says nothing, so nothing was logged.")
-    entry: dict[str, Any] = {"ts": iso(caller.now()), "kind": given.kind, "intent": intent[:MAX_INTENT]}
+    entry: FeedbackEntry = {"ts": iso(caller.now()), "kind": given.kind, "intent": intent[:MAX_INTENT]}
     if given.context:
         entry["context"] = given.context[:MAX_CONTEXT]
     if given.toolsConsidered:
@@ -71,8 +81,8 @@ def note_feedback(caller: Caller, given: Note) -> dict[str, Any]:
 
 
 @operation(summary="Read the feedback log", input=Since, http=Http("GET", "/api/admin/feedback", admin=True))
-def read_feedback(caller: Caller, given: Since) -> dict[str, Any]:
-    """`{entries, count}`, oldest first, those later than `since`. Raises `InvalidRequest` when that is no instant."""
+def read_feedback(caller: Caller, given: Since) -> FeedbackLog:
+    """Oldest first, those later than `since`. Raises `InvalidRequest` when that is no instant."""
     since = None if given.since is None else _instant(given.since)
     entries = Feedback(caller.store, caller.principal.tenant).entries(since=since)
     return {"entries": entries, "count": len(entries)}

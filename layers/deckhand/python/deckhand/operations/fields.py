@@ -1,10 +1,11 @@
 """The field names of a card's rows: which are orphaned, and renaming one."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from deckhand.domain.activity import STRUCTURAL, orphans
+from deckhand.domain.activity import STRUCTURAL, Orphans, orphans
 from deckhand.domain.errors import InvalidRequest, NoMatch, NotAList, StaleVersion, StorageUnavailable
 from deckhand.operations.arguments import CardId
 from deckhand.operations.caller import Caller
@@ -17,6 +18,14 @@ class Renaming(CardId):
     to_key: str = Field(min_length=1, max_length=200, description="Its new name; no row may have it yet.")
 
 
+class OrphanReport(Orphans):
+    id: str
+
+
+# `from` is no name that a class body can have.
+RenamedField = TypedDict("RenamedField", {"ok": Literal[True], "id": str, "from": str, "to": str, "rowsRenamed": int})
+
+
 @operation(
     summary="Find fields that nothing shows",
     description="Lists fields that rows of a card have but neither its inputs nor its displays name.",
@@ -26,8 +35,8 @@ class Renaming(CardId):
     card="id",
     label="Looking for orphaned fields",
 )
-def orphan_report(caller: Caller, given: CardId) -> dict[str, Any]:
-    """`{id, orphans, referenced, aliases}`. Raises `UnknownManifest`."""
+def orphan_report(caller: Caller, given: CardId) -> OrphanReport:
+    """Raises `UnknownManifest`."""
     card = caller.cards.find(given.id)
     return {"id": given.id, **orphans(card.manifest, card.state.recency)}
 
@@ -43,10 +52,10 @@ def orphan_report(caller: Caller, given: CardId) -> dict[str, Any]:
     change="changed",
     label="Renaming a field",
 )
-def rename_data_field(caller: Caller, given: Renaming) -> dict[str, Any]:
-    """`{ok, id, from, to, rowsRenamed}`. Raises `UnknownManifest`, `NotAList`, `NoMatch`, `InvalidRequest` (a
-    structural name, the same
-    name, a name that a row has)."""
+def rename_data_field(caller: Caller, given: Renaming) -> RenamedField:
+    """Raises `UnknownManifest`, `NotAList`, `NoMatch`, `InvalidRequest` (a structural name, the same name, a name that
+    a row has).
+    """
     if given.from_key == given.to_key:
         raise InvalidRequest("Both names are the same.")
     if taken := {given.from_key, given.to_key} & STRUCTURAL:

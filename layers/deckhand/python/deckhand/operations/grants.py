@@ -1,9 +1,10 @@
 """Standing yeses: «always allow this tool on this card, until then», given on the ground of a proposal."""
 
 from dataclasses import replace
-from typing import Any
+from typing import NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import InvalidRequest, NotAllowed, UnknownProposal
 from deckhand.domain.grant import MAX_DAYS, Grant
@@ -14,6 +15,7 @@ from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import permission
 from deckhand.operations.registry import REGISTRY, Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.storage.grants import Grants
 from deckhand.storage.proposals import Proposals
 
@@ -27,10 +29,23 @@ class GrantId(Arguments):
     id: str
 
 
+class StandingYes(TypedDict):
+    """It holds `until`, an instant in ISO 8601."""
+
+    id: str
+    operation: str
+    card: NotRequired[str]
+    until: str
+
+
+class StandingYeses(TypedDict):
+    grants: list[StandingYes]
+
+
 @operation(summary="Give a standing yes", input=NewGrant, mutates=True, http=Http("POST", "/api/grants", status=201))
-def create_grant(caller: Caller, given: NewGrant) -> dict[str, Any]:
-    """`{id, operation, card?, until}`. The proposal itself is still to be decided. Raises `UnknownProposal`,
-    `InvalidRequest`, `TooManyGrants`.
+def create_grant(caller: Caller, given: NewGrant) -> StandingYes:
+    """The proposal itself is still to be decided. Raises `UnknownProposal`, `InvalidRequest`, `NotAllowed`,
+    `TooManyGrants`.
     """
     until = _until(given.until, caller.now())
     proposal = Proposals(caller.store).find(caller.owner, given.proposalId).proposal
@@ -48,14 +63,14 @@ def create_grant(caller: Caller, given: NewGrant) -> dict[str, Any]:
 
 
 @operation(summary="List standing yeses", input=Nothing, http=Http("GET", "/api/grants"))
-def list_grants(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{grants: [{id, operation, card?, until}]}`: the caller's own, those that still hold."""
+def list_grants(caller: Caller, _: Nothing) -> StandingYeses:
+    """The caller's own, those that still hold."""
     return {"grants": [_shown(grant) for grant in Grants(caller.store, caller.owner).all()]}
 
 
 @operation(summary="Revoke a standing yes", input=GrantId, mutates=True, http=Http("DELETE", "/api/grants/{id}"))
-def revoke_grant(caller: Caller, given: GrantId) -> dict[str, Any]:
-    """`{ok: true}`. Raises `UnknownGrant`."""
+def revoke_grant(caller: Caller, given: GrantId) -> Done:
+    """Raises `UnknownGrant`."""
     Grants(caller.store, caller.owner).revoke(given.id, token=caller.new_id())
     return {"ok": True}
 
@@ -87,6 +102,8 @@ def _until(text: str, now: float) -> float:
     return instant
 
 
-def _shown(grant: Grant) -> dict[str, Any]:
-    card = {} if grant.card is None else {"card": grant.card}
-    return {"id": grant.id, "operation": grant.operation, **card, "until": iso(grant.until)}
+def _shown(grant: Grant) -> StandingYes:
+    until = iso(grant.until)
+    if grant.card is None:
+        return {"id": grant.id, "operation": grant.operation, "until": until}
+    return {"id": grant.id, "operation": grant.operation, "card": grant.card, "until": until}

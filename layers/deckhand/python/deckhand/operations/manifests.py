@@ -1,11 +1,13 @@
 """Cards: list, read, create, patch, hide and show, order, delete, validate."""
 
-from typing import Any
+from typing import Any, Literal, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain.cards import SCHEMA, check_manifest, enabled, every_fault, first_line
 from deckhand.domain.errors import InvalidManifest, InvalidOrder, ProtectedField, UnknownKey, UnknownManifest
+from deckhand.domain.faults import Fault
 from deckhand.domain.loss import lost_parts
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.recency import date_field, of_rows
@@ -15,6 +17,7 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.permission import visible_cards
 from deckhand.operations.registry import Http, operation
 from deckhand.operations.schema import HTTP_SCHEMA
+from deckhand.operations.shapes import Done
 from deckhand.storage.cards import Card, CardState, Change
 
 CARD_BODY = 6 * 1024 * 1024
@@ -42,6 +45,79 @@ class Order(Arguments):
     order: list[str] = Field(description="Card ids in their new order. Cards that are not named keep their place.")
 
 
+class CardName(TypedDict):
+    """`description` is the first line, at most 200 characters."""
+
+    id: str
+    label: str
+    description: str
+    enabled: bool
+
+
+class CardNames(TypedDict):
+    cards: list[CardName]
+
+
+class CardEntry(TypedDict):
+    """`version` moves with every change of the card or its data."""
+
+    id: str
+    meta: dict[str, Any]
+    description: str | None
+    hasData: bool
+    enabled: bool
+    version: int
+
+
+class CardEntries(TypedDict):
+    entries: list[CardEntry]
+
+
+class Manifest(TypedDict):
+    meta: dict[str, Any]
+    description: str | None
+    schema: dict[str, Any] | None
+
+
+class WholeCard(Manifest):
+    """`data` is what was written."""
+
+    data: Any
+    version: int
+
+
+class NamedCard(Done):
+    id: str
+
+
+class NewCard(NamedCard):
+    """`welcomeAutoHidden`: the welcome card has hidden itself, as this is the first other one."""
+
+    source: str
+    welcomeAutoHidden: NotRequired[Literal[True]]
+
+
+class RemovedCard(NamedCard):
+    removed: Literal[True]
+
+
+class Visibility(Done):
+    enabled: bool
+
+
+class MovedCards(Done):
+    """`updated` are the ids of the cards whose place changed."""
+
+    updated: list[str]
+
+
+class Refusal(TypedDict):
+    """Every fault, each with its path in the manifest."""
+
+    ok: Literal[False]
+    errors: list[Fault]
+
+
 @operation(
     summary="List all cards",
     description="Lists all cards: id, label, first line of the description, and whether the card is shown.",
@@ -49,9 +125,9 @@ class Order(Arguments):
     agent=True,
     label="Looking through the cards",
 )
-def list_manifests(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{cards: [{id, label, description, enabled}]}`, in the person's order."""
-    cards = [
+def list_manifests(caller: Caller, _: Nothing) -> CardNames:
+    """In the person's order."""
+    cards: list[CardName] = [
         {
             "id": card.id,
             "label": card.manifest["meta"]["label"],
@@ -64,9 +140,9 @@ def list_manifests(caller: Caller, _: Nothing) -> dict[str, Any]:
 
 
 @operation(summary="List cards with their manifests", input=Nothing, http=Http("GET", "/api/manifests"))
-def list_cards(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{entries: [{id, meta, description, hasData, enabled, version}]}`."""
-    entries = [
+def list_cards(caller: Caller, _: Nothing) -> CardEntries:
+    """In the person's order."""
+    entries: list[CardEntry] = [
         {
             "id": card.id,
             "meta": card.manifest["meta"],
@@ -96,8 +172,8 @@ def has_data(card: Card) -> bool:
     card="id",
     label="Reading the card",
 )
-def read_manifest(caller: Caller, given: CardId) -> dict[str, Any]:
-    """`{meta, description, schema, data, version}`. Raises `UnknownManifest`."""
+def read_manifest(caller: Caller, given: CardId) -> WholeCard:
+    """Raises `UnknownManifest`."""
     card, data = caller.cards.steady(given.id, caller.cards.data)
     return {**_meta(card), "data": data, "version": card.state.version}
 
@@ -110,12 +186,12 @@ def read_manifest(caller: Caller, given: CardId) -> dict[str, Any]:
     card="id",
     label="Reading the card",
 )
-def read_manifest_meta(caller: Caller, given: CardId) -> dict[str, Any]:
-    """`{meta, description, schema}`. Raises `UnknownManifest`."""
+def read_manifest_meta(caller: Caller, given: CardId) -> Manifest:
+    """Raises `UnknownManifest`."""
     return _meta(caller.cards.find(given.id))
 
 
-def _meta(card: Card) -> dict[str, Any]:
+def _meta(card: Card) -> Manifest:
     manifest = card.manifest
     return {"meta": manifest["meta"], "description": manifest.get("description"), "schema": manifest.get("schema")}
 
@@ -136,17 +212,15 @@ def _meta(card: Card) -> dict[str, Any]:
     change="created",
     label="Making the card",
 )
-def create_manifest(caller: Caller, given: NewManifest) -> dict[str, Any]:
-    """`{ok, id, source}`. Raises `InvalidManifest`, `InvalidManifestId`, `InvalidManifestField`, `DuplicateId`,
-    `RowTooLarge`.
-    """
+def create_manifest(caller: Caller, given: NewManifest) -> NewCard:
+    """Raises `InvalidManifest`, `InvalidManifestId`, `InvalidManifestField`, `DuplicateId`, `RowTooLarge`."""
     check_manifest(given.manifest)
     card = given.manifest["meta"]["id"]
     data = given.manifest.get("data")
     kept = {name: value for name, value in given.manifest.items() if name != "data"}
     caller.cards.create(card, kept, state_of(caller, kept, data), data, token=caller.new_id())
     caller.reminders.card_changed(card)
-    result: dict[str, Any] = {"ok": True, "id": card, "source": f"{card}.json"}
+    result: NewCard = {"ok": True, "id": card, "source": f"{card}.json"}
     if card != WELCOME and _hide_welcome(caller):
         result["welcomeAutoHidden"] = True
     return result
@@ -199,10 +273,8 @@ def _hide_welcome(caller: Caller) -> bool:
     change="changed",
     label="Changing the card",
 )
-def patch_manifest(caller: Caller, given: Patch) -> dict[str, Any]:
-    """`{ok, id}`. Raises `UnknownManifest`, `UnknownKey`, `ProtectedField`, `WrongType`, `InvalidManifest…`,
-    `StaleVersion`.
-    """
+def patch_manifest(caller: Caller, given: Patch) -> NamedCard:
+    """Raises `UnknownManifest`, `UnknownKey`, `ProtectedField`, `InvalidManifest…`, `StaleVersion`."""
     _check_patch(given.patch)
 
     def edit(card: Card) -> Change:
@@ -252,8 +324,8 @@ def _check_patch(patch: dict[str, Any]) -> None:
     change="removed",
     label="Deleting the card",
 )
-def delete_manifest(caller: Caller, given: ChangedCard) -> dict[str, Any]:
-    """`{ok, id, removed}`. Raises `UnknownManifest`, `StaleVersion`."""
+def delete_manifest(caller: Caller, given: ChangedCard) -> RemovedCard:
+    """Raises `UnknownManifest`, `StaleVersion`."""
     gone = caller.cards.remove(given.id, token=caller.new_id(), version=given.if_match)
     caller.drop_rows(given.id, gone.state.generation)
     caller.reminders.card_changed(given.id)
@@ -271,8 +343,8 @@ def delete_manifest(caller: Caller, given: ChangedCard) -> dict[str, Any]:
     change="changed",
     label="Hiding the card",
 )
-def hide_card(caller: Caller, given: ChangedCard) -> dict[str, Any]:
-    """`{ok, enabled}`. Raises `UnknownManifest`, `StaleVersion`."""
+def hide_card(caller: Caller, given: ChangedCard) -> Visibility:
+    """Raises `UnknownManifest`, `StaleVersion`."""
     return _show(caller, given, shown=False)
 
 
@@ -287,12 +359,12 @@ def hide_card(caller: Caller, given: ChangedCard) -> dict[str, Any]:
     change="changed",
     label="Showing the card",
 )
-def show_card(caller: Caller, given: ChangedCard) -> dict[str, Any]:
-    """`{ok, enabled}`. Raises `UnknownManifest`, `StaleVersion`."""
+def show_card(caller: Caller, given: ChangedCard) -> Visibility:
+    """Raises `UnknownManifest`, `StaleVersion`."""
     return _show(caller, given, shown=True)
 
 
-def _show(caller: Caller, given: ChangedCard, *, shown: bool) -> dict[str, Any]:
+def _show(caller: Caller, given: ChangedCard, *, shown: bool) -> Visibility:
     def edit(found: Card) -> Change | None:
         if enabled(found.manifest) == shown:
             return None
@@ -309,9 +381,9 @@ def _show(caller: Caller, given: ChangedCard, *, shown: bool) -> dict[str, Any]:
     mutates=True,
     http=Http("POST", "/api/manifests/reorder"),
 )
-def reorder_manifests(caller: Caller, given: Order) -> dict[str, Any]:
-    """`{ok, updated}`: 100, 200, … in the given order; the same order again changes nothing. Raises
-    `InvalidRequest`, `UnknownManifest`.
+def reorder_manifests(caller: Caller, given: Order) -> MovedCards:
+    """`meta.order` is 100, 200, … in the given order; the same order again changes nothing. Raises `InvalidOrder`,
+    `UnknownManifest`.
     """
     if not given.order:
         raise InvalidOrder("The order names no card.")
@@ -344,7 +416,7 @@ def reorder_manifests(caller: Caller, given: Order) -> dict[str, Any]:
     agent=True,
     label="Checking the manifest",
 )
-def validate_manifest(_: Caller, given: NewManifest) -> dict[str, Any]:
-    """`{ok: true}` or `{ok: false, errors: [{path, message}]}`."""
+def validate_manifest(_: Caller, given: NewManifest) -> Done | Refusal:
+    """Every fault at once, those too that `create_manifest` lets pass: what a renderer needs."""
     faults = every_fault(given.manifest)
     return {"ok": False, "errors": faults} if faults else {"ok": True}

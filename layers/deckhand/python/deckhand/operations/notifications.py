@@ -1,6 +1,6 @@
 """Reminders of a card: set one, remove one."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.manifest_schema import TRIGGER
 from deckhand.operations.registry import Http, operation
 from deckhand.operations.schema import HTTP_SCHEMA
+from deckhand.operations.shapes import Done
 from deckhand.storage.cards import Card, Change
 
 ROUTE = "/api/manifests/{card_id}/notifications/{notification_id}"
@@ -46,6 +47,27 @@ class ReminderId(Arguments):
     if_match: IfMatch = None
 
 
+class NamedReminder(Done):
+    card_id: str
+    notification_id: str
+
+
+class SetReminder(NamedReminder):
+    """`created`: there was none of that id. `trigger` is how a trigger was read that came in another form, and
+    `remindersOff` says that the card's reminders are switched off as a whole, so that this one will not fire.
+    """
+
+    created: bool
+    trigger: NotRequired[dict[str, Any]]
+    remindersOff: NotRequired[str]
+
+
+class RemovedReminder(NamedReminder):
+    """`remaining` counts the reminders that the card still has."""
+
+    remaining: int
+
+
 @operation(
     summary="Set a reminder on a card",
     description="Adds or changes a reminder on a card. Only when the person asked for one.",
@@ -57,14 +79,13 @@ class ReminderId(Arguments):
     change="changed",
     label="Setting a reminder",
 )
-def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
-    """`{ok, card_id, notification_id, created, trigger?, remindersOff?}`. The same id again changes it; another label
-    with the same slug gets a number. `trigger` is how a trigger was read that came in another form.
+def set_notification(caller: Caller, given: Reminder) -> SetReminder:
+    """The same id again changes it; another label with the same slug gets a number. A card whose reminders are
+    switched off as a whole stays so.
 
-    A card whose reminders are switched off as a whole stays so, and the answer says it. Raises `UnknownManifest`,
-    `InvalidManifestField`, `StaleVersion`.
+    Raises `UnknownManifest`, `InvalidManifestField`, `StaleVersion`.
     """
-    result: dict[str, Any] = {}
+    results: list[SetReminder] = []
     trigger = plain_trigger(given.trigger)
 
     def edit(card: Card) -> Change:
@@ -82,17 +103,22 @@ def set_notification(caller: Caller, given: Reminder) -> dict[str, Any]:
         }
         manifest = merge(card.manifest, patch)
         check_manifest(manifest)
-        result.clear()
-        result.update(ok=True, card_id=given.card_id, notification_id=item_id, created=at is None)
+        result: SetReminder = {
+            "ok": True,
+            "card_id": given.card_id,
+            "notification_id": item_id,
+            "created": at is None,
+        }
         if trigger != given.trigger:
             result["trigger"] = trigger
         if switched_off(card.manifest):
             result["remindersOff"] = "The reminders of this card are switched off as a whole, so it will not fire."
+        results[:] = [result]
         return Change(card.state, manifest)
 
     caller.cards.change(given.card_id, edit, token=caller.new_id(), version=given.if_match)
     caller.reminders.card_changed(given.card_id)
-    return result
+    return results[0]
 
 
 def _check(item: dict[str, Any], count: int) -> None:
@@ -123,10 +149,8 @@ def _check(item: dict[str, Any], count: int) -> None:
     change="changed",
     label="Removing a reminder",
 )
-def remove_notification(caller: Caller, given: ReminderId) -> dict[str, Any]:
-    """`{ok, card_id, notification_id, remaining}`. Raises `UnknownManifest`, `UnknownNotification`,
-    `StaleVersion`.
-    """
+def remove_notification(caller: Caller, given: ReminderId) -> RemovedReminder:
+    """Raises `UnknownManifest`, `UnknownNotification`, `StaleVersion`."""
     remaining: list[int] = []
 
     def edit(card: Card) -> Change:

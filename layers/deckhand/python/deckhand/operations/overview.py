@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from deckhand.domain.activity import age_days, findings, last_delta
+from typing_extensions import TypedDict
+
+from deckhand.domain.activity import Delta, Finding, Source, age_days, findings, last_delta
 from deckhand.domain.cards import enabled
 from deckhand.domain.errors import NotFound
 from deckhand.domain.renderers import VIEWS
@@ -19,15 +21,65 @@ class View(Arguments):
     view: str
 
 
+class CardOfView(TypedDict):
+    """`viewConfig` is the view's own part of `meta`."""
+
+    id: str
+    meta: dict[str, Any]
+    viewConfig: dict[str, Any]
+
+
+class CardsOfView(TypedDict):
+    cards: list[CardOfView]
+
+
+class CardSetting(TypedDict):
+    """`emoji` is as it is written, a text as a rule."""
+
+    id: str
+    label: str
+    emoji: Any
+    description: str | None
+    enabled: bool
+    hasData: bool
+
+
+class CardSettings(TypedDict):
+    cards: list[CardSetting]
+
+
+class CardActivity(TypedDict):
+    """`renderer` is as it is written, a text as a rule. `lastEntryDate` is the newest date in the rows, `ageDays` the
+    whole days since then or, without one (`staleSource` is `updatedAt`), since the last write.
+    """
+
+    id: str
+    label: str
+    renderer: Any
+    rowCount: int
+    lastEntryDate: str | None
+    ageDays: int | None
+    lastNDelta: Delta | None
+    staleSource: Source | None
+
+
+class Activity(TypedDict):
+    cards: list[CardActivity]
+
+
+class Findings(TypedDict):
+    findings: list[Finding]
+
+
 @operation(summary="List the cards of a view", input=View, http=Http("GET", "/api/views/{view}"))
-def list_view(caller: Caller, given: View) -> dict[str, Any]:
-    """`{cards: [{id, meta, viewConfig}]}`, in the view's order; a card without data is there too. Raises `NotFound`."""
+def list_view(caller: Caller, given: View) -> CardsOfView:
+    """In the view's order; a card without data is there too. Raises `NotFound`."""
     if given.view not in VIEWS:
         raise NotFound(f"The views are {', '.join(VIEWS)}.")
     shown = [card for card in visible_cards(caller, "list_view") if _in_view(card, given.view)]
     shown.sort(key=lambda card: _order(card, given.view))
-    cards = [{"id": c.id, "meta": c.manifest["meta"], "viewConfig": c.manifest["meta"][given.view]} for c in shown]
-    return {"cards": cards}
+    metas = [(card.id, card.manifest["meta"]) for card in shown]
+    return {"cards": [{"id": card, "meta": meta, "viewConfig": meta[given.view]} for card, meta in metas]}
 
 
 def _in_view(card: Card, view: str) -> bool:
@@ -44,9 +96,9 @@ def _order(card: Card, view: str) -> tuple[float, str]:
 
 
 @operation(summary="List all cards for the settings", input=Nothing, http=Http("GET", "/api/settings/cards"))
-def list_card_settings(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{cards: [{id, label, emoji, description, enabled, hasData}]}`, hidden ones too."""
-    cards = [
+def list_card_settings(caller: Caller, _: Nothing) -> CardSettings:
+    """In the person's order, hidden ones too."""
+    cards: list[CardSetting] = [
         {
             "id": card.id,
             "label": card.manifest["meta"]["label"],
@@ -72,12 +124,12 @@ def list_card_settings(caller: Caller, _: Nothing) -> dict[str, Any]:
     agent=True,
     label="Looking at recent activity",
 )
-def get_recent_activity(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{cards: [{id, label, renderer, rowCount, lastEntryDate, ageDays, lastNDelta, staleSource}]}`. Reads no rows."""
+def get_recent_activity(caller: Caller, _: Nothing) -> Activity:
+    """In the person's order. Reads no rows."""
     return {"cards": [_activity(caller, card) for card in visible_cards(caller, "get_recent_activity")]}
 
 
-def _activity(caller: Caller, card: Card) -> dict[str, Any]:
+def _activity(caller: Caller, card: Card) -> CardActivity:
     state, meta = card.state, card.manifest["meta"]
     written = None if state.written_at is None else local(state.written_at, caller.zone).date()
     age, source = age_days(state.recency, written, caller.today)
@@ -106,8 +158,8 @@ def _activity(caller: Caller, card: Card) -> dict[str, Any]:
     agent=True,
     label="Checking the deck",
 )
-def hygiene_scan(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{findings: [{cardId, kind, severity, detail}]}`; kinds `stale`, `growth`, `orphaned-input`."""
+def hygiene_scan(caller: Caller, _: Nothing) -> Findings:
+    """Card by card, none of hidden ones."""
     found = [
         finding
         for card in visible_cards(caller, "hygiene_scan")

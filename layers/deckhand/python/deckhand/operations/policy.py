@@ -1,11 +1,12 @@
 """The policy document: read it, replace it, ask why. For owners, and never for a model."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal, NotRequired, cast
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from deckhand.domain.access import Access
+from deckhand.domain.access import Access, ConfirmWrites, Verdict
 from deckhand.domain.account import OWNER_ID
 from deckhand.domain.errors import NotFound, StaleVersion, ValidationFailed, WouldLockOut
 from deckhand.domain.policy_document import MAX_CHARS, PolicyDocument
@@ -14,6 +15,7 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.policy.check import Fault, check
 from deckhand.policy.groups import CHAT
 from deckhand.policy.rules import Rules, keeps_policy, shipped, signed_in_owner
@@ -55,23 +57,52 @@ class Question(Arguments):
     destructive: bool | None = Field(default=None, description="Left out: as the operation is declared.")
 
 
-@operation(summary="Read the policy", input=Version, http=Http("GET", ROUTE))
-def read_policy(caller: Caller, given: Version) -> dict[str, Any]:
-    """`{policy, version, shadow?, writtenBy?, writtenAt?, builtIn, confirmWrites}`; version 0 and an empty text before
-    the first one; `confirmWrites` is the deployment's switch, which the policies see. Raises `NotFound` for a
-    version that never was.
+class ShownPolicy(TypedDict):
+    """Texts of Cedar. `version` counts from 1; 0, with an empty text, before the first one. `shadow` is only tried out.
+    `writtenAt` is ISO 8601.
     """
+
+    policy: str
+    version: int
+    shadow: NotRequired[str]
+    writtenBy: NotRequired[str]
+    writtenAt: NotRequired[str]
+
+
+class PolicyInForce(ShownPolicy):
+    """`builtIn` are the policies that ship, to which it is added; `confirmWrites` is the deployment's switch, which the
+    policies see.
+    """
+
+    builtIn: str
+    confirmWrites: ConfirmWrites
+
+
+class WrittenPolicy(Done):
+    version: int
+
+
+class Explanation(TypedDict):
+    """`policies` are the names of those that decided, none when nothing permits it."""
+
+    decision: Verdict
+    policies: list[str]
+
+
+@operation(summary="Read the policy", input=Version, http=Http("GET", ROUTE))
+def read_policy(caller: Caller, given: Version) -> PolicyInForce:
+    """Raises `NotFound` for a version that never was."""
     policies = _policies(caller)
     found = policies.current() if given.version is None else policies.version(given.version)
     if found is None and given.version is not None:
         raise NotFound("There is no such version.")
-    shown = _shown(found) if found else {"policy": "", "version": 0}
+    shown: ShownPolicy = _shown(found) if found else {"policy": "", "version": 0}
     return {**shown, "builtIn": shipped(), "confirmWrites": caller.policy.confirm_writes}
 
 
 @operation(summary="Replace the policy", input=NewPolicy, mutates=True, http=Http("PUT", ROUTE))
-def write_policy(caller: Caller, given: NewPolicy) -> dict[str, Any]:
-    """`{ok, version}`; it holds everywhere within 5 seconds. Raises `ValidationFailed` with `{path, message, line,
+def write_policy(caller: Caller, given: NewPolicy) -> WrittenPolicy:
+    """It holds everywhere within 5 seconds. Raises `ValidationFailed` with `{path, message, line,
     column}`, `WouldLockOut`, `StaleVersion`.
     """
     _check(given)
@@ -99,10 +130,8 @@ def write_policy(caller: Caller, given: NewPolicy) -> dict[str, Any]:
 
 
 @operation(summary="Explain a decision", input=Question, http=Http("POST", f"{ROUTE}/explain"))
-def explain_policy(caller: Caller, given: Question) -> dict[str, Any]:
-    """`{decision: "allow" | "confirm" | "deny", policies}`: the names of those that decided, none when nothing permits
-    it. Raises `ValidationFailed` for an operation that is not known.
-    """
+def explain_policy(caller: Caller, given: Question) -> Explanation:
+    """Raises `ValidationFailed` for an operation that is not known."""
     known = REGISTRY.find(given.operation)
     if known is None and given.operation != CHAT:
         raise ValidationFailed(errors=[{"path": "operation", "message": "there is no such operation"}])
@@ -133,8 +162,8 @@ def _policies(caller: Caller) -> Policies:
     return Policies(caller.store, caller.principal.tenant)
 
 
-def _shown(document: PolicyDocument) -> dict[str, Any]:
-    return document.model_dump(by_alias=True, exclude_none=True)
+def _shown(document: PolicyDocument) -> ShownPolicy:
+    return cast(ShownPolicy, document.model_dump(by_alias=True, exclude_none=True))
 
 
 def faults_of(text: str) -> list[Fault]:

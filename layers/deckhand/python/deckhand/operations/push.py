@@ -1,8 +1,7 @@
 """The devices that take pushes: the key they subscribe with, and their subscriptions."""
 
-from typing import Any
-
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import InvalidSubscription, PushNotConfigured, UnknownHost
 from deckhand.domain.push_endpoint import connect_to, parse_endpoint
@@ -12,6 +11,7 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.storage.subscriptions import Subscriptions
 
 
@@ -29,11 +29,25 @@ class NewDevice(Device):
     nickname: str | None = Field(default=None, max_length=80, description="What the person calls the device.")
 
 
+class PushKey(TypedDict):
+    """`key` is the `applicationServerKey` in base64url, `keyId` a short name that changes with it."""
+
+    key: str
+    keyId: str
+
+
+class SubscribedDevice(Done):
+    """`created` is false when the device was known, which then has the new keys."""
+
+    id: str
+    created: bool
+
+
 @operation(
     summary="Read the key for subscribing to pushes", input=Nothing, http=Http("GET", "/api/push/vapid-public-key")
 )
-def read_push_key(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{key, keyId}`: the key in base64url, and a short name that changes with it. Raises `PushNotConfigured`."""
+def read_push_key(caller: Caller, _: Nothing) -> PushKey:
+    """Raises `PushNotConfigured`."""
     from deckhand.push.vapid import key_id, public_key
 
     secret = caller.push.key()
@@ -49,8 +63,8 @@ def read_push_key(caller: Caller, _: Nothing) -> dict[str, Any]:
     http=Http("POST", "/api/push/subscribe", status=201, known=200, limit=16 * 1024),
     mutates=True,
 )
-def subscribe_device(caller: Caller, given: NewDevice) -> dict[str, Any]:
-    """`{ok, id, created}`; 200 when the device is known, which then has the new keys. Raises `InvalidSubscription`."""
+def subscribe_device(caller: Caller, given: NewDevice) -> SubscribedDevice:
+    """Raises `InvalidSubscription`."""
     endpoint = parse_endpoint(given.endpoint, allow_loopback=caller.push.allow_loopback)
     try:
         connect_to(endpoint, caller.push.resolve)
@@ -76,8 +90,8 @@ def subscribe_device(caller: Caller, given: NewDevice) -> dict[str, Any]:
     mutates=True,
     recorded=False,
 )
-def refresh_device(caller: Caller, given: Device) -> dict[str, Any]:
-    """`{ok: true}`. Raises `UnknownSubscription`: the device should subscribe anew."""
+def refresh_device(caller: Caller, given: Device) -> Done:
+    """Raises `UnknownSubscription`: the device should subscribe anew."""
     _subscriptions(caller).seen(caller.principal.user, given.endpoint, at=iso(caller.now()), token=caller.new_id())
     return {"ok": True}
 

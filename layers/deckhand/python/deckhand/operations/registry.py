@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel
 
 from deckhand.operations.caller import Caller
 
 Input = TypeVar("Input", bound=BaseModel)
+Output = TypeVar("Output")
 COMPACT_TOOLS = {"list_manifests", "read_manifest_rows", "create_manifest", "append_row", "update_row", "remove_row"}
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -42,6 +43,7 @@ class Operation:
     that is not destructive as such destroys something; `recorded` is false for what is too small for the audit;
     `target` is what one call is about to change, as JSON that a person should see before they agree, None where the
     arguments say it.
+    What it answers is declared by the annotation of `run`.
     """
 
     name: str
@@ -60,6 +62,11 @@ class Operation:
     destroys: Callable[[Caller, Any], bool] | None = None
     recorded: bool = True
     target: Callable[[Caller, Any], Any] | None = None
+
+    @property
+    def output(self) -> Any:
+        """The type of its result. Looked up when asked for: nothing that starts a function needs it."""
+        return get_type_hints(self.run, include_extras=True)["return"]
 
 
 class Registry:
@@ -129,10 +136,10 @@ def operation(
     destroys: Callable[[Caller, Input], bool] | None = None,
     recorded: bool = True,
     target: Callable[[Caller, Input], Any] | None = None,
-) -> Callable[[Callable[[Caller, Input], Any]], Callable[[Caller, Input], Any]]:
-    """Declares the decorated function, under its own name, as an operation."""
+) -> Callable[[Callable[[Caller, Input], Output]], Callable[[Caller, Input], Output]]:
+    """Declares the decorated function, under its own name, as an operation: its annotations say what it answers."""
 
-    def declare(run: Callable[[Caller, Input], Any]) -> Callable[[Caller, Input], Any]:
+    def declare(run: Callable[[Caller, Input], Output]) -> Callable[[Caller, Input], Output]:
         REGISTRY.add(
             Operation(
                 name=run.__name__,

@@ -7,15 +7,17 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import RateLimited, UnknownNotification, UnknownZone
 from deckhand.domain.notifications import TIME
-from deckhand.domain.reminders import Choice, Person, QuietHours, is_on, items_of
+from deckhand.domain.reminders import Choice, Person, Privacy, QuietHours, Status, is_on, items_of
 from deckhand.domain.times import iso, zone
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import visible_cards
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.reminders.claim import push_job
 from deckhand.storage.cards import Card
 from deckhand.storage.reminders import TEST_EVERY_S, UserReminders
@@ -56,12 +58,69 @@ class TimeZone(Arguments):
     tz: str = Field(description="IANA name of your time zone, such as Europe/Helsinki.")
 
 
-@operation(summary="List your reminders", input=Nothing, http=Http("GET", "/api/notifications"))
-def list_notifications(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{notifications: [{id, card_id, item_id, label, card_label, card_emoji, title, body, trigger, privacy, enabled,
-    next_due, last_fired, last_fire_status}], quiet_hours, paused_until}`; instants in ISO 8601, null where there is
-    none.
+class QuietTime(TypedDict):
+    """Local times as HH:MM; over midnight when the end is the earlier."""
+
+    start: str
+    end: str
+
+
+class ShownReminder(TypedDict):
+    """`id` is card#item; `card_emoji` and `trigger` are as the card has them. `enabled` and `privacy` are what holds
+    for you. Instants are ISO 8601, null where there is none; `last_fire_status` is what became of the turn at
+    `last_fired`.
     """
+
+    id: str
+    card_id: str
+    item_id: str
+    label: str
+    card_label: str
+    card_emoji: Any
+    title: str
+    body: str
+    trigger: dict[str, Any]
+    privacy: Privacy
+    enabled: bool
+    next_due: str | None
+    last_fired: str | None
+    last_fire_status: Status | None
+
+
+class Silence(TypedDict):
+    """`paused_until` is ISO 8601."""
+
+    quiet_hours: QuietTime | None
+    paused_until: str | None
+
+
+class ShownReminders(Silence):
+    notifications: list[ShownReminder]
+
+
+class ReminderSwitch(TypedDict):
+    enabled: bool
+    privacy: Privacy
+
+
+class SwitchedReminder(Done):
+    state: ReminderSwitch
+
+
+class SetSilence(Done, Silence):
+    pass
+
+
+class SetTimeZone(Done):
+    """`changed`: it was another one."""
+
+    tz: str
+    changed: bool
+
+
+@operation(summary="List your reminders", input=Nothing, http=Http("GET", "/api/notifications"))
+def list_notifications(caller: Caller, _: Nothing) -> ShownReminders:
+    """In the order of the deck, those too that are off."""
     kept = caller.reminders.reminders.of_user(caller.principal.user)
     person = caller.reminders.people.find(caller.principal.user).person
     notifications = [
@@ -73,7 +132,7 @@ def list_notifications(caller: Caller, _: Nothing) -> dict[str, Any]:
     return {"notifications": notifications, **_global_state(person)}
 
 
-def _shown(card: Card, kept: UserReminders) -> Iterator[dict[str, Any]]:
+def _shown(card: Card, kept: UserReminders) -> Iterator[ShownReminder]:
     meta = card.manifest["meta"]
     for item in items_of(card.manifest):
         name = f"{card.id}#{item['id']}"
@@ -98,9 +157,10 @@ def _shown(card: Card, kept: UserReminders) -> Iterator[dict[str, Any]]:
         }
 
 
-def _global_state(person: Person) -> dict[str, Any]:
+def _global_state(person: Person) -> Silence:
+    quiet = person.quiet_hours
     return {
-        "quiet_hours": None if person.quiet_hours is None else person.quiet_hours.model_dump(),
+        "quiet_hours": None if quiet is None else {"start": quiet.start, "end": quiet.end},
         "paused_until": None if person.paused_until is None else iso(person.paused_until),
     }
 
@@ -111,8 +171,8 @@ def _global_state(person: Person) -> dict[str, Any]:
     http=Http("POST", "/api/notifications/state"),
     mutates=True,
 )
-def set_notification_state(caller: Caller, given: ReminderChoice) -> dict[str, Any]:
-    """`{ok, state: {enabled, privacy}}`. What is left out, or null, stays. Raises `UnknownNotification`."""
+def set_notification_state(caller: Caller, given: ReminderChoice) -> SwitchedReminder:
+    """What is left out, or null, stays. Raises `UnknownNotification`."""
     item = _item(caller, given.id)
     chosen = given.model_dump(include={"enabled", "privacy"}, exclude_none=True)
 
@@ -131,8 +191,8 @@ def set_notification_state(caller: Caller, given: ReminderChoice) -> dict[str, A
     http=Http("POST", "/api/notifications/global-state"),
     mutates=True,
 )
-def set_global_notification_state(caller: Caller, given: GlobalState) -> dict[str, Any]:
-    """`{ok, quiet_hours, paused_until}`. What is left out stays; null takes it away."""
+def set_global_notification_state(caller: Caller, given: GlobalState) -> SetSilence:
+    """What is left out stays; null takes it away."""
     changed: dict[str, Any] = {}
     if "quiet_hours" in given.model_fields_set:
         quiet = given.quiet_hours
@@ -153,8 +213,8 @@ def set_global_notification_state(caller: Caller, given: GlobalState) -> dict[st
     http=Http("POST", "/api/notifications/test"),
     mutates=True,
 )
-def send_test_notification(caller: Caller, given: ReminderToTest) -> dict[str, Any]:
-    """`{ok}`: the push is queued. Raises `UnknownNotification`, and `RateLimited` within a minute of the last one."""
+def send_test_notification(caller: Caller, given: ReminderToTest) -> Done:
+    """The push is queued. Raises `UnknownNotification`, and `RateLimited` within a minute of the last one."""
     _item(caller, given.id)
     user, now = caller.principal.user, caller.now()
     if not caller.reminders.reminders.test_begins(user, given.id, now=now, token=caller.new_id()):
@@ -164,8 +224,8 @@ def send_test_notification(caller: Caller, given: ReminderToTest) -> dict[str, A
 
 
 @operation(summary="Tell your time zone", input=TimeZone, http=Http("POST", "/api/user/tz"), mutates=True)
-def set_time_zone(caller: Caller, given: TimeZone) -> dict[str, Any]:
-    """`{ok, tz, changed}`. Your reminders move to it, and none comes twice. Raises `UnknownZone`."""
+def set_time_zone(caller: Caller, given: TimeZone) -> SetTimeZone:
+    """Your reminders move to it, and none comes twice. Raises `UnknownZone`."""
     name = _zone(given.tz)
     user, people = caller.principal.user, caller.reminders.people
     before = people.find(user)

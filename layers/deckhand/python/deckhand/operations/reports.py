@@ -1,8 +1,7 @@
 """Ingested reports: list, read, put, remove."""
 
-from typing import Any
-
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import BodyTooLarge, InvalidRequest, ReportNotVerified, UnknownDocument
 from deckhand.domain.report import MAX_BYTES, parse, valid_name
@@ -10,7 +9,8 @@ from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
-from deckhand.operations.text_part import text_part
+from deckhand.operations.shapes import Done
+from deckhand.operations.text_part import TextPart, text_part
 from deckhand.storage.report_index import ReportIndex
 
 
@@ -26,14 +26,51 @@ class ReportText(ReportName):
     text: str
 
 
+class ReportEntry(TypedDict):
+    """`date` is the document's, else the day on which it was taken in. `verified` is false for a scan that nobody has
+    checked: its text is withheld. `bytes` counts the text.
+    """
+
+    name: str
+    title: str
+    date: str
+    format: str
+    verified: bool
+    ingestedAt: str
+    bytes: int
+
+
+class ReportEntries(TypedDict):
+    reports: list[ReportEntry]
+
+
+class PartOfReport(TextPart):
+    """`sourceFormat` is what it was taken from, such as `text` or `scan`."""
+
+    name: str
+    path: str
+    ingestedAt: str
+    sourceFormat: str
+
+
+class NamedReport(Done):
+    name: str
+
+
+class StoredReport(NamedReport):
+    """`created`: there was none of the name."""
+
+    created: bool
+
+
 def index(caller: Caller) -> ReportIndex:
     return ReportIndex(caller.store, caller.principal.tenant)
 
 
 @operation(summary="List the reports", input=Nothing, http=Http("GET", "/api/reports"))
-def list_reports(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{reports: [{name, title, date, format, verified, ingestedAt, bytes}]}`, newest document first."""
-    shown = [
+def list_reports(caller: Caller, _: Nothing) -> ReportEntries:
+    """Newest document first."""
+    shown: list[ReportEntry] = [
         {
             "name": report.name,
             "title": report.title,
@@ -56,10 +93,8 @@ def list_reports(caller: Caller, _: Nothing) -> dict[str, Any]:
     agent=True,
     label="Reading a report",
 )
-def read_report(caller: Caller, given: ReportPart) -> dict[str, Any]:
-    """`{name, path, content, ingestedAt, sourceFormat, truncated, nextOffset?, totalChars}`. Raises
-    `UnknownDocument`, `ReportNotVerified`.
-    """
+def read_report(caller: Caller, given: ReportPart) -> PartOfReport:
+    """Raises `UnknownDocument`, `ReportNotVerified`."""
     stored = caller.reports.get(given.name) if valid_name(given.name) else None
     if stored is None:
         raise UnknownDocument("There is no report of this name.")
@@ -81,10 +116,8 @@ def read_report(caller: Caller, given: ReportPart) -> dict[str, Any]:
     mutates=True,
     http=Http("PUT", "/api/reports/{name}", body="text", text=True, limit=MAX_BYTES),
 )
-def put_report(caller: Caller, given: ReportText) -> dict[str, Any]:
-    """`{ok, name, created}`. Raises `InvalidRequest` (the name, or text that is not UTF-8), `BodyTooLarge` over 1
-    MB.
-    """
+def put_report(caller: Caller, given: ReportText) -> StoredReport:
+    """Raises `InvalidRequest` (the name, or text that is not UTF-8), `BodyTooLarge` over 1 MB."""
     if not valid_name(given.name):
         raise InvalidRequest("A report's name has letters, digits, dots, dashes and underscores, at most 128 of them.")
     if not given.text.strip():
@@ -103,8 +136,8 @@ def put_report(caller: Caller, given: ReportText) -> dict[str, Any]:
     destructive=True,
     http=Http("DELETE", "/api/reports/{name}"),
 )
-def remove_report(caller: Caller, given: ReportName) -> dict[str, Any]:
-    """`{ok, name}`. Raises `UnknownDocument`."""
+def remove_report(caller: Caller, given: ReportName) -> NamedReport:
+    """Raises `UnknownDocument`."""
     if not valid_name(given.name):
         raise UnknownDocument("There is no report of this name.")
     removed = caller.reports.remove(given.name)

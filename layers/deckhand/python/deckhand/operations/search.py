@@ -4,11 +4,11 @@ cheap without an index.
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
-from deckhand.domain.conversation import MAX_CONVERSATIONS
+from deckhand.domain.conversation import MAX_CONVERSATIONS, ConversationSummary
 from deckhand.domain.search import needle, snippet
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
@@ -22,9 +22,19 @@ class Query(BaseModel):
     q: str = Field(description="What to look for; only its first 200 characters count.")
 
 
+class Match(ConversationSummary):
+    """`snippet` is the place in the transcript. Where only the title has what was looked for there is none."""
+
+    snippet: str
+
+
+class Matches(TypedDict):
+    conversations: list[ConversationSummary | Match]
+
+
 @operation(summary="Search the conversations", input=Query, http=Http("POST", "/api/conversations/search"))
-def search_conversations(caller: Caller, given: Query) -> dict[str, Any]:
-    """`{conversations: [{..., snippet?}]}`, newest activity first; an empty query gives the whole list."""
+def search_conversations(caller: Caller, given: Query) -> Matches:
+    """Newest activity first; an empty query gives the whole list."""
     headers = caller.conversations.headers(caller.owner)[:MAX_CONVERSATIONS]
     pattern = needle(given.q)
     if pattern is None:
@@ -34,7 +44,7 @@ def search_conversations(caller: Caller, given: Query) -> dict[str, Any]:
     return {"conversations": [summary for summary in found if summary is not None]}
 
 
-def _match(caller: Caller, pattern: re.Pattern[str], stored: StoredHeader) -> dict[str, Any] | None:
+def _match(caller: Caller, pattern: re.Pattern[str], stored: StoredHeader) -> ConversationSummary | Match | None:
     summary = stored.header.summary()
     for text in caller.conversations.texts(caller.owner, stored.header):
         if (shown := snippet(pattern, text)) is not None:

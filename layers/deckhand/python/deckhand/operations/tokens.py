@@ -3,16 +3,19 @@
 import secrets
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, cast
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain.access_token import PREFIX, SECRET_BYTES, AccessToken, check_grant
 from deckhand.domain.errors import InvalidRequest, NotAllowed, UnknownToken, ValidationFailed
+from deckhand.domain.principal import Role
 from deckhand.domain.times import epoch, iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.policy.groups import CHAT, scope_of
 from deckhand.storage.tokens import Listed, Tokens
 
@@ -34,16 +37,40 @@ class TokenId(Arguments):
     id: str
 
 
+class ShownToken(TypedDict):
+    """`user` is whom it acts for. `operations` and `cards` are all that it reaches, left out where it is not narrowed.
+    Instants are ISO 8601; `lastUsedAt` is exact to the hour.
+    """
+
+    id: str
+    name: str
+    role: Role
+    user: str
+    operations: NotRequired[list[str]]
+    cards: NotRequired[list[str]]
+    createdAt: str
+    expiresAt: NotRequired[str]
+    lastUsedAt: NotRequired[str]
+
+
+class ShownTokens(TypedDict):
+    tokens: list[ShownToken]
+
+
+class MadeToken(ShownToken):
+    """The `secret` is never shown again."""
+
+    secret: str
+
+
 @operation(
     summary="Make a token",
     input=NewToken,
     http=Http("POST", "/api/tokens", status=201),
     mutates=True,
 )
-def create_token(caller: Caller, given: NewToken) -> dict[str, Any]:
-    """`{id, secret, name, role, operations?, cards?, expiresAt?}`; the secret is never shown again. Raises
-    `NotAllowed`, `ValidationFailed`, `InvalidRequest`, `TooManyTokens`.
-    """
+def create_token(caller: Caller, given: NewToken) -> MadeToken:
+    """It acts for the caller's user. Raises `NotAllowed`, `ValidationFailed`, `InvalidRequest`, `TooManyTokens`."""
     if errors := _unknown(given.operations or []):
         raise ValidationFailed(errors=errors)
     mine = caller.principal.operations
@@ -70,17 +97,15 @@ def create_token(caller: Caller, given: NewToken) -> dict[str, Any]:
 
 
 @operation(summary="List tokens", input=Nothing, http=Http("GET", "/api/tokens"))
-def list_tokens(caller: Caller, given: Nothing) -> dict[str, Any]:
-    """`{tokens: [{id, name, role, user, operations?, cards?, createdAt, expiresAt?, lastUsedAt?}]}`: an owner's list
-    has all, anybody else's the own ones.
-    """
+def list_tokens(caller: Caller, given: Nothing) -> ShownTokens:
+    """Oldest first; an owner's list has all, anybody else's the own ones."""
     found = [one for one in _tokens(caller).all(caller.principal.tenant) if _reaches(caller, one.token)]
     return {"tokens": [_shown(one) for one in sorted(found, key=lambda one: one.token.created_at)]}
 
 
 @operation(summary="Revoke a token", input=TokenId, http=Http("DELETE", "/api/tokens/{id}"), mutates=True)
-def revoke_token(caller: Caller, given: TokenId) -> dict[str, Any]:
-    """`{ok: true}`. Raises `UnknownToken`, also for another person's."""
+def revoke_token(caller: Caller, given: TokenId) -> Done:
+    """Raises `UnknownToken`, also for another person's."""
     tokens = _tokens(caller)
     if not _reaches(caller, tokens.named(caller.principal.tenant, given.id)):
         raise UnknownToken()
@@ -125,7 +150,7 @@ def _later(text: str, now: float) -> int:
     return instant
 
 
-def _shown(one: Listed) -> dict[str, Any]:
+def _shown(one: Listed) -> ShownToken:
     token = one.token
     shown: dict[str, Any] = {"id": token.id, "name": token.name, "role": token.role, "user": token.user}
     if token.operations is not None:
@@ -137,4 +162,4 @@ def _shown(one: Listed) -> dict[str, Any]:
         shown["expiresAt"] = token.expires_at
     if one.last_used_at is not None:
         shown["lastUsedAt"] = one.last_used_at
-    return shown
+    return cast(ShownToken, shown)

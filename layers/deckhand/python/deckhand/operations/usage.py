@@ -1,8 +1,10 @@
 """What the caller used of the model, and what is left of their day."""
 
-from typing import Any
+from typing import Literal, NotRequired
 
-from deckhand.domain.allowance import DayUsage, day_of, days_before, resets_at
+from typing_extensions import TypedDict
+
+from deckhand.domain.allowance import DayUsage, LeftToday, day_of, days_before, resets_at
 from deckhand.operations.arguments import Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
@@ -11,13 +13,31 @@ from deckhand.storage.usage import UsageBook
 DAYS = 31
 
 
-@operation(summary="Read what was used of the model", input=Nothing, http=Http("GET", "/api/usage"))
-def read_usage(caller: Caller, _: Nothing) -> dict[str, Any]:
-    """`{days: [{day, inputTokens, outputTokens, cachedTokens, cacheWriteTokens, costUsd?, estimated?}], left: {tokens?,
-    costUsd?}, resetsAt}`: the caller's last 31 days in the deployment's zone, newest first, those without use left out.
-    Cached and written tokens are part of the input. No `costUsd` where a price is unknown, nothing in `left` without a
-    limit.
+class UsedDay(TypedDict):
+    """`day` such as 2026-04-20. Cached and written tokens are part of the input. No `costUsd` where a price is unknown;
+    `estimated`: the gateway did not report some of it.
     """
+
+    day: str
+    inputTokens: int
+    outputTokens: int
+    cachedTokens: int
+    cacheWriteTokens: int
+    costUsd: NotRequired[float]
+    estimated: NotRequired[Literal[True]]
+
+
+class UsedDays(TypedDict):
+    """`left` is of today; `resetsAt` is the instant, in ISO 8601, at which the next day begins."""
+
+    days: list[UsedDay]
+    left: LeftToday
+    resetsAt: str
+
+
+@operation(summary="Read what was used of the model", input=Nothing, http=Http("GET", "/api/usage"))
+def read_usage(caller: Caller, _: Nothing) -> UsedDays:
+    """The caller's last 31 days in the deployment's zone, newest first, those without use left out."""
     now = caller.now()
     today = day_of(now, caller.default_zone)
     book = UsageBook(caller.store, caller.principal, now=caller.now, new_id=caller.new_id)
@@ -30,14 +50,17 @@ def read_usage(caller: Caller, _: Nothing) -> dict[str, Any]:
     }
 
 
-def _shown(day: str, usage: DayUsage) -> dict[str, Any]:
+def _shown(day: str, usage: DayUsage) -> UsedDay:
     spent = usage.spent
-    return {
+    shown: UsedDay = {
         "day": day,
         "inputTokens": spent.input,
         "outputTokens": spent.output,
         "cachedTokens": spent.cached,
         "cacheWriteTokens": spent.written,
-        **({} if spent.unpriced else {"costUsd": float(spent.cost)}),
-        **({"estimated": True} if spent.estimated else {}),
     }
+    if not spent.unpriced:
+        shown["costUsd"] = float(spent.cost)
+    if spent.estimated:
+        shown["estimated"] = True
+    return shown

@@ -2,19 +2,20 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deckhand.domain import recovery
 from deckhand.domain.access_token import RANKS
-from deckhand.domain.account import MAX_NAME, Account, UserRole, shown_credential
+from deckhand.domain.account import MAX_NAME, Account, ShownCredential, UserRole, shown_credential
 from deckhand.domain.base64url import from_base64, to_base64url
 from deckhand.domain.errors import NotAllowed, UnknownCredential, UnknownToken, UnknownUser
 from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Http, operation
+from deckhand.operations.shapes import Done
 from deckhand.policy.rules import governs, signed_in_owner
 from deckhand.storage.accounts import Accounts, Edit, put_code
 from deckhand.storage.invites import CODE_BYTES, INVITE_LIFE_S, Invite, Invites
@@ -41,11 +42,48 @@ class UserChange(UserId):
     disabled: bool | None = Field(default=None, description="Who is disabled cannot sign in, and is signed out.")
 
 
+class OwnCredentials(TypedDict):
+    """`recoveryCodes` counts those that are left."""
+
+    credentials: list[ShownCredential]
+    recoveryCodes: int
+
+
+class RecoveryCodes(TypedDict):
+    """Shown this once."""
+
+    codes: list[str]
+
+
+class MadeInvite(TypedDict):
+    """Shown this once; `expiresAt` is ISO 8601."""
+
+    code: str
+    expiresAt: str
+
+
+class ShownUser(TypedDict):
+    """`createdAt` is ISO 8601; `credentials` counts their passkeys."""
+
+    id: str
+    name: str
+    role: UserRole
+    disabled: bool
+    createdAt: str
+    credentials: int
+
+
+class ShownUsers(TypedDict):
+    users: list[ShownUser]
+
+
+class OneUser(TypedDict):
+    user: ShownUser
+
+
 @operation(summary="List your passkeys", input=Nothing, http=Http("GET", "/api/credentials"))
-def list_credentials(caller: Caller, given: Nothing) -> dict[str, Any]:
-    """`{credentials: [{id, nickname, createdAt, lastUsedAt?}], recoveryCodes}`: your own, oldest first, and how many
-    codes are left. Raises `UnknownUser`.
-    """
+def list_credentials(caller: Caller, given: Nothing) -> OwnCredentials:
+    """Your own, oldest first. Raises `NotAllowed`, `UnknownUser`."""
     account = _own(caller)
     shown = [shown_credential(one) for one in account.credentials]
     return {"credentials": shown, "recoveryCodes": len(account.recovery)}
@@ -57,8 +95,8 @@ def list_credentials(caller: Caller, given: Nothing) -> dict[str, Any]:
     http=Http("DELETE", "/api/credentials/{id}"),
     mutates=True,
 )
-def remove_credential(caller: Caller, given: CredentialId) -> dict[str, Any]:
-    """`{ok: true}`; the sessions that it opened end. Raises `UnknownCredential`, `LastOwner`, `WouldLockOut`."""
+def remove_credential(caller: Caller, given: CredentialId) -> Done:
+    """The sessions that it opened end. Raises `NotAllowed`, `UnknownCredential`, `LastOwner`, `WouldLockOut`."""
     known = from_base64(given.id)
     if not known:
         raise UnknownCredential()
@@ -74,8 +112,8 @@ def remove_credential(caller: Caller, given: CredentialId) -> dict[str, Any]:
     http=Http("POST", "/api/recovery-codes", status=201),
     mutates=True,
 )
-def make_recovery_codes(caller: Caller, given: Nothing) -> dict[str, Any]:
-    """`{codes: [10 texts]}`, shown this once; each signs you in once, and older ones are void. Raises `UnknownUser`."""
+def make_recovery_codes(caller: Caller, given: Nothing) -> RecoveryCodes:
+    """Ten; each signs you in once, and older ones are void. Raises `NotAllowed`, `UnknownUser`."""
     codes = [recovery.new_code(caller.random) for _ in range(recovery.CODES)]
     user = _user(caller)
     puts = [put_code(caller.principal.tenant, code, recovery.stored(code, user, caller.random)) for code in codes]
@@ -84,8 +122,8 @@ def make_recovery_codes(caller: Caller, given: Nothing) -> dict[str, Any]:
 
 
 @operation(summary="Invite somebody", input=NewInvite, http=Http("POST", "/api/invites", status=201), mutates=True)
-def create_invite(caller: Caller, given: NewInvite) -> dict[str, Any]:
-    """`{code, expiresAt}`: it lets one person in within 7 days, and is shown this once. Raises `NotAllowed`."""
+def create_invite(caller: Caller, given: NewInvite) -> MadeInvite:
+    """It lets one person in within 7 days. Raises `NotAllowed`."""
     _check_rank(caller, given.role)
     code = to_base64url(caller.random(CODE_BYTES))
     expires = int(caller.now()) + INVITE_LIFE_S
@@ -95,25 +133,23 @@ def create_invite(caller: Caller, given: NewInvite) -> dict[str, Any]:
 
 
 @operation(summary="List users", input=Nothing, http=Http("GET", "/api/users"))
-def list_users(caller: Caller, given: Nothing) -> dict[str, Any]:
-    """`{users: [{id, name, role, disabled, createdAt, credentials}]}`, oldest first; `credentials` counts their
-    passkeys.
-    """
+def list_users(caller: Caller, given: Nothing) -> ShownUsers:
+    """Oldest first."""
     found = [stored.account for stored in _accounts(caller).all()]
     return {"users": [_shown(account) for account in sorted(found, key=lambda one: one.created_at)]}
 
 
 @operation(summary="Read a user", input=UserId, http=Http("GET", "/api/users/{id}"))
-def read_user(caller: Caller, given: UserId) -> dict[str, Any]:
-    """`{user}`, of oneself or for an owner. Raises `NotAllowed`, `UnknownUser`."""
+def read_user(caller: Caller, given: UserId) -> OneUser:
+    """Oneself, or for an owner anybody. Raises `NotAllowed`, `UnknownUser`."""
     if given.id != caller.principal.user and caller.principal.role != "owner":
         raise NotAllowed("Only an owner may read others.")
     return {"user": _shown(_found(caller, given.id))}
 
 
 @operation(summary="Change a user", input=UserChange, http=Http("PATCH", "/api/users/{id}"), mutates=True)
-def change_user(caller: Caller, given: UserChange) -> dict[str, Any]:
-    """`{user}`. A new role, or being disabled, ends their sessions, and revokes tokens that may do more; the
+def change_user(caller: Caller, given: UserChange) -> OneUser:
+    """A new role, or being disabled, ends their sessions, and revokes tokens that may do more; the
     devices of who is disabled get no more pushes. Raises `NotAllowed`, `UnknownUser`, `LastOwner`, `WouldLockOut`.
     """
 
@@ -189,7 +225,7 @@ def _check_rank(caller: Caller, role: UserRole) -> None:
         raise NotAllowed(f"The role {role} is above your own.")
 
 
-def _shown(account: Account) -> dict[str, Any]:
+def _shown(account: Account) -> ShownUser:
     return {
         "id": account.id,
         "name": account.name,

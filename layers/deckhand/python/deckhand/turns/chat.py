@@ -24,7 +24,7 @@ from deckhand.domain.cards import first_line
 from deckhand.domain.conversation import Exchange, Message
 from deckhand.domain.errors import DeckhandError, StorageError
 from deckhand.domain.events import Event
-from deckhand.domain.followup import followup
+from deckhand.domain.followup import Followup, followup
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Principal
 from deckhand.domain.proposal import Proposal
@@ -238,7 +238,7 @@ class Chats:
             self._waited.discard(turn.id)
             await meter.close()
 
-    def _followup(self, principal: Principal, outcome: Outcome) -> dict[str, Any] | None:
+    def _followup(self, principal: Principal, outcome: Outcome) -> Followup | None:
         """Offers for the card that was made or changed last; never a reason for a turn to fail."""
         touched = [card for card, change in outcome.changes.items() if change != "removed"]
         if not touched:

@@ -18,6 +18,7 @@ from deckhand.agent.outcome import Outcome, Step
 from deckhand.domain.conversation import Exchange, Header
 from deckhand.domain.errors import ConditionFailed, DeckhandError, StorageError
 from deckhand.domain.events import Event
+from deckhand.domain.followup import Followup
 from deckhand.domain.proposal import Proposal
 from deckhand.domain.turn import LEASE_S, MAX_EVENTS, RENEW_S, Head
 from deckhand.storage.conversations import put_exchange
@@ -72,7 +73,7 @@ class Recorder:
         publish: Callable[[Numbered], None],
         on_step: Callable[[Step], None],
         voice: bool,
-        followup: Callable[[Outcome], dict[str, Any] | None],
+        followup: Callable[[Outcome], Followup | None],
         told: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """`told` are further fields of the event that closes the turn."""
@@ -346,7 +347,7 @@ class Recorder:
         kept = replace(outcome, status="stopped", text=shown, proposals=())
         return replace(kept, error=None, capped_by=None, interrupted=False)
 
-    def _ending(self, outcome: Outcome, message_id: str, offer: dict[str, Any] | None) -> Ending:
+    def _ending(self, outcome: Outcome, message_id: str, offer: Followup | None) -> Ending:
         ids = {"conversationId": self._turn.conversation, "messageId": message_id, "turnId": self._turn.id}
         end = ending(outcome, voice=self._voice, ids=ids, followup=offer)
         return replace(end, closing=end.closing.with_fields(self._told))

@@ -11,6 +11,7 @@ from deckhand.agent.wording import AWAITING
 from deckhand.domain.conversation import Message
 from deckhand.domain.errors import DeckhandError, TurnLost
 from deckhand.domain.events import Event
+from deckhand.domain.followup import Followup
 from deckhand.domain.turn import Status
 
 
@@ -33,7 +34,7 @@ class Ending:
         )
 
 
-def ending(outcome: Outcome, *, voice: bool, ids: Mapping[str, str], followup: dict[str, Any] | None = None) -> Ending:
+def ending(outcome: Outcome, *, voice: bool, ids: Mapping[str, str], followup: Followup | None = None) -> Ending:
     """`ids` are the fields `conversationId`, `messageId` and `turnId` of a stored turn; empty when nothing is
     stored.
     """
