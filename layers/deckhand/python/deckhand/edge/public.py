@@ -4,7 +4,6 @@ from typing import Any
 
 from deckhand.edge.answer import json_answer
 from deckhand.edge.app import Route
-from deckhand.edge.openapi import document
 from deckhand.settings import Settings
 
 
@@ -18,6 +17,9 @@ def public_routes(settings: Settings) -> list[Route]:
         return json_answer(200, {"name": "Deckhand", "chatAgent": agent, "demo": settings.deckhand_demo})
 
     def openapi(*_: Any) -> Any:
+        # Only who asks for the document waits until what makes it is loaded.
+        from deckhand.edge.openapi import document
+
         return json_answer(200, document())
 
     return [

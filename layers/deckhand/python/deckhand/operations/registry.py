@@ -42,8 +42,7 @@ class Operation:
     shape in which a model's JSON text is taken for what it holds; `destroys` says whether one call of an operation
     that is not destructive as such destroys something; `recorded` is false for what is too small for the audit;
     `target` is what one call is about to change, as JSON that a person should see before they agree, None where the
-    arguments say it.
-    What it answers is declared by the annotation of `run`.
+    arguments say it. What it answers is declared by the annotation of `run`.
     """
 
     name: str
