@@ -3,7 +3,7 @@
 import pytest
 
 from deckhand.domain.errors import NotConfigured, Unauthenticated
-from deckhand.edge.auth import Authenticator
+from deckhand.edge.auth import Authenticator, session_secret
 from deckhand.edge.request import Request
 
 
@@ -49,3 +49,29 @@ def test_the_operators_token_opens_nothing_but_the_operators_routes() -> None:
 def test_without_an_operators_token_nobody_is_the_operator() -> None:
     with pytest.raises(Unauthenticated):
         Authenticator("t0ken", None).operator(request(authorization="Bearer "))
+
+
+@pytest.mark.parametrize(
+    "cookies",
+    [
+        "deckhand=s3cret",
+        'prefs={"a":1,"b":[2]}; deckhand=s3cret',
+        "a b=c; deckhand=s3cret",
+        "flag; deckhand=s3cret; path",
+        "=v; =; deckhand=s3cret",
+        'open="un;deckhand=s3cret',
+        "foo[bar]=1;deckhand=s3cret",
+        "nom=J\xe9r\xf4me;  deckhand=s3cret ",
+        'deckhand="s3cret"',
+        "deckhand=s3cret; deckhand=other",
+    ],
+)
+def test_a_session_is_found_whatever_cookies_of_others_stand_beside_it(cookies: str) -> None:
+    assert session_secret(request(cookie=cookies), "deckhand") == "s3cret"
+
+
+@pytest.mark.parametrize(
+    "cookies", ["", "deckhand", "deckhand=", "Deckhand=s", "xdeckhand=s", "x=deckhand=s", "deckhand=" + "s" * 201]
+)
+def test_what_is_no_session_cookie_opens_nothing(cookies: str) -> None:
+    assert session_secret(request(cookie=cookies), "deckhand") is None

@@ -49,6 +49,14 @@ def test_headers_that_come_as_lists_only_are_found() -> None:
     assert read_request(event).headers["accept"] == "a, b"
 
 
+def test_headers_that_come_twice_are_joined() -> None:
+    """The single values of API Gateway have the last one only, and that may not be the one that a proxy looked at."""
+    twice = {"Authorization": ["Bearer good", "Bearer bad"], "Cookie": ["a=1", "b=2"]}
+    last = {name: values[-1] for name, values in twice.items()}
+    headers = read_request({**V1, "headers": last, "multiValueHeaders": twice}).headers
+    assert (headers["authorization"], headers["cookie"]) == ("Bearer good, Bearer bad", "a=1; b=2")
+
+
 @pytest.mark.parametrize("missing", ["headers", "multiValueHeaders", "queryStringParameters", "body"])
 def test_case_55_what_is_null_or_missing_is_empty(missing: str) -> None:
     for event in ({**V1, missing: None}, {name: value for name, value in V1.items() if name != missing}):

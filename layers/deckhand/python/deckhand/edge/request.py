@@ -9,6 +9,8 @@ from typing import Any
 from deckhand.domain import json_text
 from deckhand.domain.errors import BodyTooLarge, InvalidJson, InvalidRequest
 
+_SEPARATORS = {"cookie": "; "}
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -52,8 +54,9 @@ def read_request(event: Mapping[str, Any]) -> Request:
     http = context.get("http") or {}
     headers = {name.lower(): str(value) for name, value in (event.get("headers") or {}).items() if value is not None}
     for name, values in (event.get("multiValueHeaders") or {}).items():
-        if values:
-            headers.setdefault(name.lower(), ", ".join(str(value) for value in values))
+        if values and (len(values) > 1 or name.lower() not in headers):
+            # All of them, as HTTP reads them: of two credentials not one is picked.
+            headers[name.lower()] = _SEPARATORS.get(name.lower(), ", ").join(str(value) for value in values)
     if cookies := event.get("cookies"):
         headers.setdefault("cookie", "; ".join(str(cookie) for cookie in cookies))
     return Request(
