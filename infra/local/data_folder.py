@@ -6,6 +6,8 @@ from pathlib import Path
 
 from infra.local.template import Function
 
+DATABASE = "deckhand.sqlite3"
+
 
 class DataFolder:
     """Made on first use. Raises OSError when it cannot be written."""
@@ -38,7 +40,7 @@ class DataFolder:
 
     @property
     def database(self) -> Path:
-        return self.path / "deckhand.sqlite3"
+        return self.path / DATABASE
 
     @property
     def own_log(self) -> Path:

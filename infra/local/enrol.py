@@ -14,7 +14,7 @@ from deckhand.domain.account import OWNER_ID
 from deckhand.storage.invites import CODE_BYTES, Invite, Invites
 from deckhand.storage.sqlite import SqliteStore
 from infra.local.command_error import CommandError
-from infra.local.data_folder import DataFolder
+from infra.local.data_folder import DATABASE, DataFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 LIFE_S = 24 * 3600
@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The exit code. Raises CommandError."""
-    if not options.data.is_dir():
-        raise CommandError(f"There is no data folder {options.data}: start the stack once (python3 infra/dev.py up).")
+    # Looked at before it is taken for one: a data folder is closed to others.
+    if not (options.data / DATABASE).is_file():
+        raise CommandError(f"No stack has run in {options.data}: start one there once (python3 infra/dev.py up).")
     print(enrolment_code(DataFolder(options.data)))
     return 0
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from infra.local.api_client import Api
 from infra.local.server_address import add_server_arguments, find_token
+from infra.local.terminal_text import one_line
 
 ROLES = ("owner", "editor", "viewer", "agent")
 
@@ -20,9 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     make.add_argument("--operation", action="append", dest="operations", metavar="NAME", help="only these operations")
     make.add_argument("--card", action="append", dest="cards", metavar="ID", help="only these cards")
     make.add_argument("--expires", metavar="INSTANT", help="such as 2027-01-31T00:00:00Z")
-    actions.add_parser("list", help="list them, without their secrets")
+    every = actions.add_parser("list", help="list them, without their secrets")
     revoke = actions.add_parser("revoke", help="revoke one: from then on it opens nothing")
     revoke.add_argument("id")
+    for action in (make, every, revoke):
+        add_server_arguments(action, again=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,4 +60,5 @@ def _line(token: dict[str, Any]) -> str:
     parts = [token["id"], token["role"], token["name"], f"used {token.get('lastUsedAt', 'never')}"]
     if "expiresAt" in token:
         parts.append(f"ends {token['expiresAt']}")
-    return "  ".join([*parts, *([f"only {', '.join(limits)}"] if limits else [])])
+    every = [*parts, *([f"only {', '.join(limits)}"] if limits else [])]
+    return "  ".join(one_line(part) for part in every)

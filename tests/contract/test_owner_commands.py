@@ -93,6 +93,32 @@ def test_a_line_of_the_audit_cannot_drive_the_terminal() -> None:
     assert "\x1b" not in audit_line({**ENTRY, "card": "\x1b[2J"})
 
 
+# -- tokens
+
+TOKEN = {"id": "t1", "role": "agent", "name": "a\nb\x1b[31m", "createdAt": "2026", "operations": ["append_row"]}
+
+
+def test_a_line_of_a_token_cannot_drive_the_terminal(
+    type_: Type, scripted_gateway: ScriptedGateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted_gateway.queue(plain(200, {"tokens": [TOKEN]}))
+    assert type_("tokens", "list") == 0
+    assert capsys.readouterr().out == "t1  agent  a b[31m  used never  only append_row\n"
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_the_server_is_named_before_an_action_or_behind_it(scripted_gateway: ScriptedGateway, behind: bool) -> None:
+    server = ["--url", f"http://127.0.0.1:{scripted_gateway.port}", "--token", "secret"]
+    scripted_gateway.queue(plain(200, {"ok": True}))
+    assert main(["tokens", *([] if behind else server), "revoke", "t1", *(server if behind else [])]) == 0
+    (request,) = scripted_gateway.requests
+    assert (request.method, request.path, request.headers["authorization"]) == (
+        "DELETE",
+        "/api/tokens/t1",
+        "Bearer secret",
+    )
+
+
 # -- the switch
 
 

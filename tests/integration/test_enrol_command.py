@@ -8,6 +8,7 @@ import pytest
 
 from deckhand.storage.sqlite import SqliteStore
 from infra.local.command import main
+from infra.local.data_folder import DATABASE
 from tests.authenticator import Authenticator
 from tests.people import ORIGIN, Deployment
 from tests.stores import Clock
@@ -18,6 +19,7 @@ def data(tmp_path: Path) -> Path:
     """The data folder of a stack that was started once."""
     folder = tmp_path / "data"
     folder.mkdir()
+    (folder / DATABASE).touch()
     return folder
 
 
@@ -25,7 +27,7 @@ def data(tmp_path: Path) -> Path:
 def deployment(data: Path) -> Iterator[Deployment]:
     # Codes of the command count by the real clock: this one is behind it, and far ahead of their end when told.
     clock = Clock(0)
-    with closing(SqliteStore(data / "deckhand.sqlite3", now=clock)) as store:
+    with closing(SqliteStore(data / DATABASE, now=clock)) as store:
         yield Deployment(store, clock, DECKHAND_ENROL_CODE="")
 
 
@@ -65,4 +67,12 @@ def test_without_a_data_folder_the_person_is_told_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["enrol", "--data", str(tmp_path / "none")]) == 1
-    assert "start the stack once" in capsys.readouterr().err
+    assert "No stack has run in" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_stacks_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o755)
+    assert main(["enrol", "--data", str(tmp_path)]) == 1
+    assert "No stack has run in" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
