@@ -49,6 +49,7 @@ class World:
 
     def __init__(self, store: SqliteStore, service: PushService, clock: Clock) -> None:
         self.store, self.service, self.clock = store, service, clock
+        self.deck = Deck(Path("/nonexistent"), store)
         self.subscriptions = Subscriptions(store, "main")
         self.sender = Sender(
             key=new_key().__str__,
@@ -123,6 +124,45 @@ def test_a_private_reminder_is_generic_unless_the_person_chose_otherwise(world: 
     world.delivery(world.job("weight#pm", fire="f2"), last=False)
     assert phone.titles == ["Deckhand", "A secret"]
     assert b"secret" not in phone.received[0].text
+
+
+BLANKS = {"title": "{schedule_due}", "body": "Time for {schedule_due}{missed_earlier}"}
+PLAN = {"type": "schedule_due", "card": "pills", "time_of_day": "evening", "time": "08:00"}
+"""The evening's list at 08:00 of the morning: what counts is the date."""
+
+
+def pills(world: World, *items: dict[str, Any], **reminder: Any) -> None:
+    one = {"id": "pm", "label": "Evening", "privacy": "public", "trigger": PLAN, **BLANKS, **reminder}
+    world.deck.create("pills", data={"items": list(items)}, notifications={"items": [one]})
+
+
+def pill(name: str, time_of_day: str, *taken: str) -> dict[str, Any]:
+    doses = [{"scheduledDate": day, "takenAt": f"{day}T06:00:00Z"} for day in taken]
+    return {"name": name, "schedule": {"type": "daily", "time_of_day": time_of_day}, "doses": doses}
+
+
+def test_a_reminder_of_a_plan_names_what_is_left_to_do_on_the_persons_date(world: World) -> None:
+    phone, day = world.device("phone"), "2026-04-21"
+    pills(world, pill("Iron", "morning"), pill("Zinc", "evening"), pill("B12", "evening", day), pill("C", "night"))
+    world.delivery(world.job("pills#pm").model_copy(update={"day": day}), last=False)
+    note = phone.received[0].content["notification"]
+    assert (note["title"], note["body"]) == ("Zinc", "Time for Zinc. Missed earlier: Iron")
+
+
+def test_a_private_reminder_of_a_plan_names_nothing(world: World) -> None:
+    phone = world.device("phone")
+    pills(world, pill("Zinc", "evening"), privacy="private")
+    world.delivery(world.job("pills#pm"), last=False)
+    assert b"Zinc" not in phone.received[0].text
+    assert phone.titles == ["Deckhand"]
+
+
+def test_blanks_that_nothing_fills_stay_empty_and_a_title_is_always_there(world: World) -> None:
+    phone = world.device("phone")
+    pills(world, trigger=TRIGGER)
+    world.delivery(world.job("pills#pm"), last=False)
+    note = phone.received[0].content["notification"]
+    assert (note["title"], note["body"]) == ("Deckhand", "Time for")
 
 
 def test_what_is_due_in_one_minute_is_one_push(world: World) -> None:

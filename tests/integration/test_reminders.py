@@ -13,7 +13,7 @@ from deckhand.domain.principal import Principal
 from deckhand.storage.accounts import Accounts, Edit
 from deckhand.storage.reminders import Fires
 from deckhand.storage.sqlite import SqliteStore
-from tests.deck import WRITEABLE
+from tests.deck import WRITEABLE, manifest
 from tests.reminder_world import World, at, daily
 from tests.stores import Clock
 
@@ -36,7 +36,8 @@ def test_a_reminder_is_queued_once_at_its_minute(world: World) -> None:
     assert world.go("2026-03-28 07:59") == []
     (job,) = world.go("2026-03-28 08:00:05")
     actor = Actor(kind="schedule", id="reminders", user="owner", role="viewer", tenant="main")
-    assert job == Job(kind="push", actor=actor, due="2026-03-28T08:00Z", reminders=(AM,), fire=job.fire)
+    due = {"due": "2026-03-28T08:00Z", "day": "2026-03-28"}
+    assert job == Job(kind="push", actor=actor, **due, reminders=(AM,), fire=job.fire)
     assert job.fire
     assert world.go("2026-03-28 08:00:40") == []
     assert world.go("2026-03-28 08:01") == []
@@ -324,6 +325,21 @@ def test_a_body_that_tells_a_reading_is_refused_with_the_reason(world: World) ->
     assert fault["path"] == "reminder.body"
     assert "a number with the unit of a reading" in fault["message"]
     assert "85.5" not in refused.text
+    assert world.listed() == {}
+
+
+@pytest.mark.parametrize("text", [{"title": "85.5 kg: go on"}, {"body": "You were at 85.5 kg"}])
+def test_what_a_reminder_may_not_say_is_refused_by_every_way_to_write_one(world: World, text: dict[str, str]) -> None:
+    item = {"id": "am", "label": "a", "title": "a", "body": "a", "trigger": daily("09:00"), **text}
+    meta = {"notifications": {"items": [item]}}
+    for refused in (
+        world.remind("am", daily("09:00"), **text),
+        world.deck("PATCH", "/api/manifests/weight", {"meta": meta}),
+        world.deck("POST", "/api/manifests", manifest("mood", **meta)),
+    ):
+        (fault,) = refused.body["errors"]
+        assert (refused.status, fault["path"].rpartition(".")[2]) == (422, *text)
+        assert "a number with the unit of a reading" in fault["message"]
     assert world.listed() == {}
 
 

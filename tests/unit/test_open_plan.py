@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deckhand.domain.open_plan import falls_on, is_open, plans_of
+from deckhand.domain.open_plan import Left, Step, falls_on, left, steps_of
 
 MONDAY, TUESDAY = date(2026, 11, 30), date(2026, 12, 1)
 
@@ -60,43 +60,85 @@ def test_a_schedule_says_which_days_are_its_own(schedule: dict[str, Any], day: d
 
 
 @pytest.mark.parametrize(
-    ("times", "taken", "slot", "due"),
+    ("times", "taken", "slot", "due", "missed"),
     [
-        ("morning", 0, "morning", True),
-        ("morning", 1, "morning", False),
-        ("evening", 0, "morning", False),
-        (["morning", "evening"], 1, "morning", False),
-        (["morning", "evening"], 1, "evening", True),
-        (["morning", "evening"], 2, "evening", False),
-        ("morning", 0, "night", True),
-        (None, 0, "midday", True),
-        (None, 1, "midday", False),
+        ("morning", 0, "morning", True, False),
+        ("morning", 1, "morning", False, False),
+        ("evening", 0, "morning", False, False),
+        (["morning", "evening"], 1, "morning", False, False),
+        (["morning", "evening"], 1, "evening", True, False),
+        (["morning", "evening"], 0, "evening", True, True),
+        (["morning", "evening"], 2, "evening", False, False),
+        (["morning", "evening"], 0, "midday", False, True),
+        ("morning", 0, "night", False, True),
+        (None, 0, "midday", True, False),
+        (None, 1, "midday", False, False),
+        (["soon"], 0, "midday", True, False),
     ],
 )
-def test_what_was_missed_earlier_is_open_too(times: Any, taken: int, slot: str, due: bool) -> None:
+def test_a_step_is_due_at_its_times_of_day_and_missed_after_them(
+    times: Any, taken: int, slot: str, due: bool, missed: bool
+) -> None:
     schedule = {} if times is None else {"time_of_day": times}
-    assert is_open([(schedule, taken)], slot, MONDAY) is due
+    found = left([Step("Zinc", schedule, taken)], slot, MONDAY)
+    assert found == Left(("Zinc",) * due, ("Zinc",) * missed)
+    assert bool(found) is (due or missed)
 
 
-def test_a_plan_is_of_the_items_with_their_doses_of_the_day() -> None:
-    schedule = {"type": "daily", "time_of_day": "morning"}
+SCHEDULE = {"type": "daily", "time_of_day": "morning"}
+
+
+def test_the_steps_of_a_plan_are_the_items_with_their_doses_of_the_day() -> None:
     doses = [
         {"scheduledDate": "2026-11-30", "takenAt": "2026-11-30T08:00:00Z"},
         {"scheduledDate": "2026-11-30", "takenAt": None},
         {"scheduledDate": "2026-11-29", "takenAt": "2026-11-29T08:00:00Z"},
         "not a dose",
     ]
-    data = {"items": [{"name": "Zinc", "schedule": schedule, "doses": doses}, {"name": "Free"}, 3]}
-    assert plans_of({"meta": {}}, data, MONDAY) == [(schedule, 1)]
+    data = {"items": [{"name": "Zinc", "schedule": SCHEDULE, "doses": doses}, {"name": "Free"}, 3]}
+    assert steps_of({"meta": {}}, data, MONDAY) == [Step("Zinc", SCHEDULE, 1)]
 
 
-def test_a_plan_is_of_the_card_with_its_rows_of_the_day() -> None:
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        ({"name": "Zinc picolinate", "short_name": "Zinc"}, "Zinc"),
+        ({"name": " Zinc \n 15 ", "short_name": " "}, "Zinc 15"),
+        ({"name": 3}, "Pills"),
+        ({}, "Pills"),
+    ],
+)
+def test_a_step_has_a_name_to_show(item: dict[str, Any], name: str) -> None:
+    data = {"items": [{**item, "schedule": SCHEDULE}]}
+    assert steps_of({"meta": {"label": "Pills"}}, data, MONDAY) == [Step(name, SCHEDULE, 0)]
+
+
+@pytest.mark.parametrize(
+    ("cycles", "on"),
+    [
+        ([], True),
+        ("none", True),
+        ([{"type": "off", "start": "2026-11-30", "end": "2026-11-30"}], False),
+        ([{"type": "off", "start": "2026-12-01"}], True),
+        ([{"type": "off", "end": "2026-11-30"}], False),
+        ([{"type": "on", "start": "2026-11-01", "end": "2026-11-30"}], True),
+        ([{"type": "on", "start": "2026-11-01", "end": "2026-11-29"}], False),
+        ([{"type": "on"}, {"type": "off", "start": "2026-11-30"}], False),
+        ([{"type": "rest", "start": "2026-11-30"}, 3], True),
+    ],
+)
+def test_an_item_that_has_a_break_is_no_step(cycles: Any, on: bool) -> None:
+    data = {"items": [{"name": "Zinc", "schedule": SCHEDULE, "cycles": cycles}]}
+    assert bool(steps_of({"meta": {}}, data, MONDAY)) is on
+
+
+def test_the_step_of_a_card_with_a_schedule_of_its_own_is_done_by_a_row_of_the_day() -> None:
     schedule = {"type": "weekly", "on_days": ["mon"]}
     rows = [{"date": "2026-11-30"}, {"date": "2026-11-29"}, "text"]
-    assert plans_of({"meta": {"schedule": schedule}}, rows, MONDAY) == [(schedule, 1)]
+    assert steps_of({"meta": {"label": "Gym", "schedule": schedule}}, rows, MONDAY) == [Step("Gym", schedule, 1)]
 
 
 @pytest.mark.parametrize("data", [None, "text", [], {"items": "none"}])
 def test_without_a_schedule_there_is_no_plan(data: Any) -> None:
-    assert plans_of({"meta": {}}, data, MONDAY) == []
-    assert not is_open([], "morning", MONDAY)
+    assert steps_of({"meta": {}}, data, MONDAY) == []
+    assert not left([], "morning", MONDAY)

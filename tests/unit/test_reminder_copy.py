@@ -1,7 +1,9 @@
-"""What a reminder may say on a locked phone."""
+"""What a reminder may say on a locked phone, and what it says when it fires."""
 
 import pytest
 
+from deckhand.domain.open_plan import Left
+from deckhand.domain.reminder_blanks import MAX_FILLED, filled
 from deckhand.domain.reminder_copy import telling
 
 
@@ -47,3 +49,38 @@ def test_a_reading_or_a_past_entry_is_told(body: str) -> None:
 )
 def test_an_invitation_to_act_may_have_counts_times_and_doses(body: str) -> None:
     assert telling(body) is None
+
+
+BOTH = "Time for {schedule_due}{missed_earlier}"
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "said"),
+    [
+        (BOTH, Left(("Zinc", "Iron")), "Time for Zinc, Iron"),
+        (BOTH, Left(("Zinc",), ("Iron", "B12")), "Time for Zinc. Missed earlier: Iron, B12"),
+        (BOTH, Left((), ("Iron",)), "Time for Iron"),
+        ("{schedule_due}", Left(("Zinc",), ("Iron",)), "Zinc"),
+        ("Open your plan{missed_earlier}", Left((), ("Iron",)), "Open your plan. Missed earlier: Iron"),
+        ("Open your plan{missed_earlier}", Left(("Zinc",)), "Open your plan"),
+        (BOTH, Left(), "Time for"),
+        ("{schedule_due}", Left(), ""),
+        ("Before {breakfast}", Left(("Zinc",)), "Before {breakfast}"),
+        (" as written ", Left(("Zinc",)), " as written "),
+        (
+            BOTH,
+            Left(("{missed_earlier}",), ("{schedule_due}",)),
+            "Time for {missed_earlier}. Missed earlier: {schedule_due}",
+        ),
+    ],
+)
+def test_what_is_left_to_do_is_named_where_the_text_has_room_for_it(text: str, left: Left, said: str) -> None:
+    assert filled(text, left) == said
+
+
+def test_names_do_not_make_a_text_longer_than_a_lock_screen_shows() -> None:
+    said = filled(BOTH, Left(tuple(f"Pill {n}" for n in range(1_000))))
+    assert said.startswith("Time for Pill 0, Pill 1, ")
+    assert said.endswith("…")
+    assert len(said) <= MAX_FILLED
+    assert len(filled("{schedule_due}", Left(("x" * MAX_FILLED,)))) == MAX_FILLED

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deckhand.domain.faults import Faults
+from deckhand.domain.reminder_copy import telling
 from deckhand.domain.schedules import SLOTS
 
 KIND = "notifications"
@@ -50,6 +51,8 @@ def check_item(item: Any, faults: Faults, path: str) -> None:
     faults.text(KIND, f"{path}.label", item.get("label"), high=MAX_LABEL)
     faults.text(KIND, f"{path}.title", item.get("title"), high=MAX_TITLE)
     faults.text(KIND, f"{path}.body", item.get("body"), high=MAX_BODY)
+    for name in ("title", "body"):
+        check_copy(item.get(name), faults, f"{path}.{name}")
     check_trigger(item.get("trigger"), faults, f"{path}.trigger")
     if "privacy" in item:
         faults.one_of(KIND, f"{path}.privacy", item["privacy"], ("private", "public"))
@@ -57,6 +60,13 @@ def check_item(item: Any, faults: Faults, path: str) -> None:
         faults.one_of(KIND, f"{path}.default", item["default"], ("on", "off"))
     if "action" in item and faults.mapping(KIND, f"{path}.action", item["action"]):
         faults.one_of(KIND, f"{path}.action.type", item["action"].get("type"), ("open-card",))
+
+
+def check_copy(text: Any, faults: Faults, path: str) -> None:
+    what = telling(text) if isinstance(text, str) else None
+    if what is not None:
+        reason = "a reminder is read by whoever sees the phone, so say what to do, without values or dates"
+        faults.add(KIND, path, f"holds {what}: {reason}")
 
 
 def check_trigger(trigger: Any, faults: Faults, path: str) -> None:

@@ -34,6 +34,10 @@ class Occurrence:
     at: int
     slot: str
 
+    @property
+    def day(self) -> date:
+        return date.fromisoformat(self.slot[:10])
+
 
 def rule_of(trigger: Mapping[str, Any]) -> Rule:
     """Of a trigger that was checked. `schedule_due` comes up every day; whether it fires is the schedule's to say."""

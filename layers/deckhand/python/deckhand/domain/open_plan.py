@@ -5,6 +5,7 @@ reminder too many does less harm than one too few.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -55,37 +56,86 @@ def _on_weekday(days: Any, day: date) -> bool:
     return any(named == DAYS[day.weekday()] for named in map(weekday, days))
 
 
-def is_open(schedules: Sequence[tuple[Mapping[str, Any], int]], slot: str, day: date) -> bool:
-    """Whether anything of `(schedule, how often it was taken today)` is still to be done by that time of day, earlier
-    ones that were missed included.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do by a schedule, and how often that was done on the day."""
+
+    name: str
+    schedule: Mapping[str, Any]
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The names of what is left to do at a time of day: what it is the time for, and what was missed earlier that day.
+    A thing that is to be done several times a day can be both.
     """
-    return any(
-        falls_on(schedule, day) and taken < _wanted(schedule.get("time_of_day"), slot) for schedule, taken in schedules
-    )
+
+    due: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.due or self.missed)
 
 
-def _wanted(times: Any, slot: str) -> int:
-    """How often it is to be taken up to and in that time of day; once where none is named."""
-    named = [times] if isinstance(times, str) else times
-    if not isinstance(named, Sequence) or not named:
-        return 1
-    return sum(SLOTS.index(one) <= SLOTS.index(slot) for one in named if one in SLOTS)
+def left(steps: Sequence[Step], slot: str, day: date) -> Left:
+    """What of the steps is left to do on the date, at that time of day. One whose schedule names no time of day is due
+    at all of them, once.
+    """
+    due, missed = [], []
+    for step in steps:
+        if not falls_on(step.schedule, day):
+            continue
+        times = _times(step.schedule.get("time_of_day"))
+        earlier = sum(SLOTS.index(one) < SLOTS.index(slot) for one in times)
+        now = slot in times or not times
+        if now and step.taken < earlier + 1:
+            due.append(step.name)
+        if step.taken < earlier:
+            missed.append(step.name)
+    return Left(tuple(due), tuple(missed))
 
 
-def plans_of(manifest: Mapping[str, Any], data: Any, day: date) -> list[tuple[Mapping[str, Any], int]]:
-    """The schedules of a card with how often each was taken on that date: its items', or its own."""
+def _times(named: Any) -> list[str]:
+    given = [named] if isinstance(named, str) else named
+    return [one for one in given if one in SLOTS] if isinstance(given, Sequence) else []
+
+
+def steps_of(manifest: Mapping[str, Any], data: Any, day: date) -> list[Step]:
+    """Of a card, with how often each was done on that date: its items' that are not in a break, or its own."""
+    label = manifest["meta"].get("label") or ""
     items = data.get("items") if isinstance(data, Mapping) else None
     if isinstance(items, Sequence):
         return [
-            (item["schedule"], _taken(item.get("doses"), day))
+            Step(_name(item) or label, item["schedule"], _taken(item.get("doses"), day))
             for item in items
-            if isinstance(item, Mapping) and isinstance(item.get("schedule"), Mapping)
+            if isinstance(item, Mapping) and isinstance(item.get("schedule"), Mapping) and _is_on(item, day)
         ]
     schedule = manifest["meta"].get("schedule")
     if not isinstance(schedule, Mapping):
         return []
     rows = data if isinstance(data, Sequence) and not isinstance(data, str) else []
-    return [(schedule, sum(isinstance(row, Mapping) and row.get("date") == day.isoformat() for row in rows))]
+    return [Step(label, schedule, sum(isinstance(row, Mapping) and row.get("date") == day.isoformat() for row in rows))]
+
+
+def _name(item: Mapping[str, Any]) -> str:
+    names = (item.get("short_name"), item.get("name"))
+    return next((" ".join(one.split()) for one in names if isinstance(one, str) and one.strip()), "")
+
+
+def _is_on(item: Mapping[str, Any], day: date) -> bool:
+    """By the item's `cycles`, `{type: "on"|"off", start, end}` with both dates included: no break covers the date, and
+    where any are on, one does.
+    """
+    cycles = item.get("cycles")
+    found = [one for one in cycles if isinstance(one, Mapping)] if isinstance(cycles, list) else []
+    here = {one.get("type") for one in found if _covers(one, day)}
+    return "off" not in here and ("on" in here or all(one.get("type") != "on" for one in found))
+
+
+def _covers(cycle: Mapping[str, Any], day: date) -> bool:
+    start, end = _date(cycle.get("start")), _date(cycle.get("end"))
+    return (start is None or start <= day) and (end is None or day <= end)
 
 
 def _taken(doses: Any, day: date) -> int:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from deckhand.domain.open_plan import Left
+from deckhand.domain.reminder_blanks import filled
+
 PAYLOAD_BYTES = 3_993
 """The most that a push service must take is 4,096 bytes encrypted (RFC 8291, section 4): 86 of them are the header,
 17 the delimiter and the tag (bug case 62)."""
@@ -31,13 +34,17 @@ class Notice:
     intent: str = ""
 
     @classmethod
-    def of(cls, reminder: str, item: Mapping[str, Any], privacy: str | None = None) -> "Notice":
-        """From a card's reminder item. `privacy` is the person's own choice, which goes before the card's."""
+    def of(
+        cls, reminder: str, item: Mapping[str, Any], privacy: str | None = None, left: Left | None = None
+    ) -> "Notice":
+        """From a card's reminder item. `privacy` is the person's own choice, which goes before the card's; `left` is
+        what its plan has left to do.
+        """
         action = item.get("action") or {}
         return cls(
             reminder=reminder,
-            title=item["title"],
-            body=item["body"],
+            title=filled(item["title"], left or Left()) or GENERIC_TITLE,
+            body=filled(item["body"], left or Left()),
             private=(privacy or item.get("privacy", "private")) != "public",
             opens=action.get("card") or reminder.partition("#")[0],
             intent=action.get("intent") or "",

@@ -9,7 +9,6 @@ from deckhand.domain.errors import InvalidManifestField, UnknownNotification
 from deckhand.domain.faults import Faults
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.notifications import MAX_ITEMS, check_item, plain_trigger
-from deckhand.domain.reminder_copy import telling
 from deckhand.domain.reminders import switched_off
 from deckhand.domain.slug import slug
 from deckhand.operations.arguments import Arguments, IfMatch
@@ -33,7 +32,7 @@ class Reminder(Arguments):
         description=(
             '{"type": "daily", "time": "08:00"} or {"type": "weekly", "time": "08:00", "days": ["mon", "thu"]}, '
             "in the person's time; or schedule_due with card, time_of_day and time: only when that card's plan has "
-            "something left to do."
+            "something left to do, which title and body may name as {schedule_due} and {missed_earlier}."
         ),
         json_schema_extra={HTTP_SCHEMA: TRIGGER},
     )
@@ -124,12 +123,6 @@ def set_notification(caller: Caller, given: Reminder) -> SetReminder:
 def _check(item: dict[str, Any], count: int) -> None:
     faults = Faults()
     check_item(item, faults, "reminder")
-    if what := telling(str(item["body"])):
-        faults.add(
-            "notifications",
-            "reminder.body",
-            f"holds {what}: a reminder is read by whoever sees the phone, so say what to do, without values or dates",
-        )
     if count > MAX_ITEMS:
         faults.add("notifications", "items", f"a card has at most {MAX_ITEMS} reminders")
     if faults.found:

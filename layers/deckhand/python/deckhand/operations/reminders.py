@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from deckhand.domain.errors import RateLimited, UnknownNotification, UnknownZone
 from deckhand.domain.notifications import TIME
 from deckhand.domain.reminders import Choice, Person, Privacy, QuietHours, Status, is_on, items_of
-from deckhand.domain.times import iso, zone
+from deckhand.domain.times import iso, local, zone
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import visible_cards
@@ -219,7 +219,8 @@ def send_test_notification(caller: Caller, given: ReminderToTest) -> Done:
     user, now = caller.principal.user, caller.now()
     if not caller.reminders.reminders.test_begins(user, given.id, now=now, token=caller.new_id()):
         raise RateLimited(TEST_EVERY_S)
-    caller.jobs.send(push_job(caller.principal.tenant, user, [given.id], at=now, fire=caller.new_id()))
+    day = local(now, caller.reminders.zone_of(caller.reminders.people.find(user).person)).date()
+    caller.jobs.send(push_job(caller.principal.tenant, user, [given.id], at=now, day=day, fire=caller.new_id()))
     return {"ok": True}
 
 

@@ -3,16 +3,19 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from typing import Protocol
 
 from deckhand.domain.errors import PushUnfinished, UnknownManifest
 from deckhand.domain.job import Job
 from deckhand.domain.push_message import Notice, message, payload, shorter, topic
+from deckhand.domain.reminder_blanks import has_blanks
 from deckhand.domain.reminders import LATEST_S, Status, items_of
 from deckhand.domain.subscription import Subscription
 from deckhand.domain.times import epoch
 from deckhand.push.outcome import Outcome
+from deckhand.reminders.open_plans import OpenPlans
 from deckhand.storage.cards import Cards
 from deckhand.storage.port import ItemStore
 from deckhand.storage.push_claims import Claim, PushClaims, Settled
@@ -59,6 +62,7 @@ class Delivery:
     def _notices(self, job: Job) -> list[Notice]:
         """Of the reminders that are still there."""
         cards, found = Cards(self.store, job.actor.tenant), []
+        plans, day = OpenPlans(cards), date.fromisoformat(job.day or job.due[:10])
         choices = Reminders(self.store, job.actor.tenant)
         for reminder in job.reminders:
             card_id, _, item_id = reminder.partition("#")
@@ -69,7 +73,8 @@ class Delivery:
             for item in items:
                 if item["id"] == item_id:
                     own = choices.choice(job.actor.user, reminder).privacy
-                    found.append(Notice.of(reminder, item, own))
+                    left = plans.left(item["trigger"], day) if has_blanks(item["title"] + item["body"]) else None
+                    found.append(Notice.of(reminder, item, own, left))
         return found
 
     def _send_all(self, job: Job, notices: Sequence[Notice], devices: Sequence[StoredSubscription]) -> list[Outcome]:

@@ -8,6 +8,7 @@ its last one counts, and only within six hours (bug case 60).
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from zoneinfo import ZoneInfo
 
 from deckhand.domain.errors import ConditionFailed, StorageUnavailable
@@ -132,7 +133,8 @@ class Claims:
             now=now.time,
         )
         if end == "push":
-            return self._plans.asks(reminder, due.turn.came.slot)
+            left = self._plans.left(reminder.trigger, due.turn.came.day)
+            return left is None or bool(left)
         if end != "off":
             ops.append(self._index.reminders.put_fire(now.user, reminder.id, Fire(at=now.time, status=end)))
         return False
@@ -143,12 +145,23 @@ class Claims:
             now.user,
             reminders,
             at=turn.came.at,
+            day=turn.came.day,
             late=turn.missed_by >= LATE_S,
             fire=self._new_id(),
         )
 
 
-def push_job(tenant: str, user: str, reminders: Sequence[str], *, at: float, fire: str, late: bool = False) -> Job:
-    """`at` is the instant that the push stands for, in epoch seconds."""
+def push_job(
+    tenant: str, user: str, reminders: Sequence[str], *, at: float, day: date, fire: str, late: bool = False
+) -> Job:
+    """`at` is the instant that the push stands for, in epoch seconds; `day` the person's date then."""
     actor = Actor(kind="schedule", id="reminders", user=user, role="viewer", tenant=tenant)
-    return Job(kind="push", actor=actor, due=minute_text(at), reminders=tuple(reminders), late=late, fire=fire)
+    return Job(
+        kind="push",
+        actor=actor,
+        due=minute_text(at),
+        day=day.isoformat(),
+        reminders=tuple(reminders),
+        late=late,
+        fire=fire,
+    )

@@ -1,10 +1,11 @@
-"""Reminders of the kind `schedule_due` ask the plan of the card that they name: is anything left to do?"""
+"""Reminders of the kind `schedule_due` ask the plan of the card that they name: what is left to do?"""
 
+from collections.abc import Mapping
 from datetime import date
+from typing import Any
 
 from deckhand.domain.errors import UnknownManifest
-from deckhand.domain.open_plan import is_open, plans_of
-from deckhand.domain.reminders import Reminder
+from deckhand.domain.open_plan import Left, left, steps_of
 from deckhand.storage.cards import Cards
 
 
@@ -14,13 +15,12 @@ class OpenPlans:
     def __init__(self, cards: Cards) -> None:
         self._cards = cards
 
-    def asks(self, reminder: Reminder, slot: str) -> bool:
-        """Whether the reminder has something to say at `slot` (local time). Raises storage errors."""
-        trigger, day = reminder.trigger, date.fromisoformat(slot[:10])
+    def left(self, trigger: Mapping[str, Any], day: date) -> Left | None:
+        """What is left to do on the date, the person's; None when the trigger asks no plan. Raises storage errors."""
         if trigger["type"] != "schedule_due":
-            return True
+            return None
         try:
             card, data = self._cards.steady(trigger["card"], self._cards.data)
         except UnknownManifest:
-            return False
-        return is_open(plans_of(card.manifest, data, day), trigger["time_of_day"], day)
+            return Left()
+        return left(steps_of(card.manifest, data, day), trigger["time_of_day"], day)
