@@ -17,6 +17,7 @@ from deckhand.domain.push_endpoint import Endpoint
 from deckhand.push.sender import post
 
 NAME = "push.example.org"
+BODY = b"secret"
 
 
 def certificate(folder: Path, name: str) -> Path:
@@ -38,16 +39,21 @@ def certificate(folder: Path, name: str) -> Path:
     return file
 
 
+WAIT_S = 30
+"""Ends a test that hangs; no test waits that long."""
+
+
 class TlsServer:
-    """Takes one connection. `asked` is the name that was asked for, `request` what came through."""
+    """Takes one connection. `asked` is the name that was asked for."""
 
     def __init__(self, pem: Path) -> None:
         self.asked: str | None = None
-        self.request = b""
+        self._request = b""
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(pem)
         self._context.sni_callback = self._note
         self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening.settimeout(WAIT_S)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -56,8 +62,15 @@ class TlsServer:
         port = self._listening.getsockname()[1]
         return Endpoint(f"https://{NAME}/x", "https", NAME, port, "/x?y=1", trusted=False)
 
+    @property
+    def request(self) -> bytes:
+        """All that came through, once the connection has ended."""
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive()
+        return self._request
+
     def close(self) -> None:
-        self._thread.join(10)
+        self._thread.join(WAIT_S)
         self._listening.close()
 
     def _note(self, _: ssl.SSLObject, name: str | None, __: ssl.SSLContext) -> None:
@@ -65,9 +78,12 @@ class TlsServer:
 
     def _serve(self) -> None:
         connection, _ = self._listening.accept()
+        connection.settimeout(WAIT_S)
         try:
             with self._context.wrap_socket(connection, server_side=True) as secure:
-                self.request = secure.recv(65_536)
+                # Whoever closes on bytes that it has not read resets the connection, and its answer may be lost.
+                while not self._request.endswith(BODY) and (more := secure.recv(65_536)):
+                    self._request += more
                 secure.sendall(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")
         except OSError:
             connection.close()  # who came did not like the certificate
@@ -85,7 +101,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("server", [NAME], indirect=True)
 def test_the_address_is_connected_to_in_the_name_of_the_host(server: TlsServer) -> None:
-    status, headers = post(server.endpoint, "127.0.0.1", b"secret", {"Host": NAME})
+    status, headers = post(server.endpoint, "127.0.0.1", BODY, {"Host": NAME})
     assert (status, headers["retry-after"]) == (429, "7")
     assert server.asked == NAME
     assert server.request.startswith(b"POST /x?y=1 HTTP/1.1\r\n")
@@ -96,7 +112,7 @@ def test_the_address_is_connected_to_in_the_name_of_the_host(server: TlsServer) 
 @pytest.mark.parametrize("server", ["other.example.org"], indirect=True)
 def test_case_65_whoever_cannot_prove_the_name_gets_nothing(server: TlsServer) -> None:
     with pytest.raises(SSLError):
-        post(server.endpoint, "127.0.0.1", b"secret", {"Host": NAME})
+        post(server.endpoint, "127.0.0.1", BODY, {"Host": NAME})
     assert server.request == b""
 
 
@@ -104,5 +120,5 @@ def test_case_65_whoever_cannot_prove_the_name_gets_nothing(server: TlsServer) -
 def test_a_certificate_that_nobody_signed_gets_nothing(server: TlsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(SSLError):
-        post(server.endpoint, "127.0.0.1", b"secret", {"Host": NAME})
+        post(server.endpoint, "127.0.0.1", BODY, {"Host": NAME})
     assert server.request == b""
