@@ -303,6 +303,63 @@ def test_a_reminder_of_a_plan_comes_only_while_something_is_left_to_do(world: Wo
     assert world.fired("2026-03-30 07:00") == ["meds#zinc"]
 
 
+WEEK = [f"2026-{day}" for day in ("04-06", "04-07", "04-08", "04-09", "04-10", "04-11", "04-12")]
+"""From a Monday on."""
+
+
+@pytest.mark.parametrize(
+    ("schedule", "days"),
+    [
+        ({"type": "daily", "start_date": WEEK[4]}, WEEK[4:]),
+        ({"type": "weekly", "on_days": ["tue", "Sunday"]}, [WEEK[1], WEEK[6]]),
+        ({"type": "every_n_days", "interval_days": 3, "start_date": WEEK[0]}, [WEEK[0], WEEK[3], WEEK[6]]),
+        ({"type": "on_off", "on_days": 2, "off_days": 3, "start_date": WEEK[0]}, [*WEEK[:2], *WEEK[5:]]),
+        (
+            {
+                "type": "phased",
+                "start_date": "2026-04-01",
+                "loading": {"duration_weeks": 1, "days": ["mon", "tue"]},
+                "maintenance": {"days": ["sat"]},
+            },
+            [*WEEK[:2], WEEK[5]],
+        ),
+        ({"type": "as_needed"}, []),
+    ],
+)
+def test_a_reminder_of_a_plan_keeps_its_schedule_and_says_so_until_it_is_done(
+    world: World, schedule: dict[str, object], days: list[str]
+) -> None:
+    """Each of those days it is said in the morning, missed in the evening, and then done in time every other day."""
+    item: dict[str, object] = {"name": "Zinc", "schedule": {**schedule, "time_of_day": "morning"}}
+    world.deck.create("pills", data={"items": [item]}, writeable=WRITEABLE)
+    world.remind("am", {**PLAN, "card": "pills"})
+    world.remind("pm", {**PLAN, "card": "pills", "time_of_day": "evening", "time": "21:00"})
+    world.clock.time = at(f"{WEEK[0]} 00:30")
+    world.sweep()
+    world.pushed()
+    told = []
+    for n, day in enumerate(WEEK):
+        told += [(job.day, job.reminders) for job in world.go(f"{day} 07:00")]
+        if n % 2:
+            item["doses"] = [{"scheduledDate": day, "takenAt": f"{day}T07:30:00Z"}]
+            assert world.deck("POST", "/api/manifests/pills/data", {"data": {"items": [item]}}).status == 200
+        told += [(job.day, job.reminders) for job in world.go(f"{day} 19:00")]
+    done = set(WEEK[1::2])
+    expected = [[(day, ("weight#am",)), (day, ("weight#pm",))][: 1 if day in done else 2] for day in days]
+    assert told == [one for day in expected for one in day]
+
+
+def test_the_date_of_a_plan_is_that_of_its_person(world: World) -> None:
+    item = {"name": "Zinc", "schedule": {"type": "weekly", "on_days": ["sun"], "time_of_day": "morning"}}
+    world.deck.create("pills", data={"items": [item]})
+    world.remind("am", {**PLAN, "card": "pills"})
+    world.moves_to("Pacific/Kiritimati")
+    (job,) = world.go("2026-03-28 19:00")
+    assert (job.day, job.due) == ("2026-03-29", "2026-03-28T19:00Z")
+    world.deck("POST", "/api/notifications/test", {"id": AM})
+    assert [job.day for job in world.pushed()] == ["2026-03-29"]
+
+
 def test_a_reminder_of_a_plan_that_is_gone_says_nothing(world: World) -> None:
     world.remind("zinc", {**PLAN, "card": "none"})
     assert world.fired("2026-03-28 08:00") == []

@@ -138,6 +138,18 @@ def test_the_step_of_a_card_with_a_schedule_of_its_own_is_done_by_a_row_of_the_d
     assert steps_of({"meta": {"label": "Gym", "schedule": schedule}}, rows, MONDAY) == [Step("Gym", schedule, 1)]
 
 
+def test_a_row_is_of_the_day_by_the_date_field_of_its_card() -> None:
+    meta = {"label": "Gym", "schedule": SCHEDULE, "view": {"dateField": "on"}}
+    rows = [{"on": "2026-11-30T08:00"}, {"date": "2026-11-30"}]
+    assert steps_of({"meta": meta}, rows, MONDAY) == [Step("Gym", SCHEDULE, 1)]
+
+
+@pytest.mark.parametrize("ticks", [["2026-11-29", "2026-11-30"], ["2026-11-30T08:00"]])
+def test_an_item_that_was_ticked_off_is_taken(ticks: list[str]) -> None:
+    data = {"items": [{"name": "Zinc", "schedule": SCHEDULE, "takenDates": ticks, "doses": "none"}]}
+    assert steps_of({"meta": {}}, data, MONDAY) == [Step("Zinc", SCHEDULE, 1)]
+
+
 @pytest.mark.parametrize("data", [None, "text", [], {"items": "none"}])
 def test_without_a_schedule_there_is_no_plan(data: Any) -> None:
     assert steps_of({"meta": {}}, data, MONDAY) == []

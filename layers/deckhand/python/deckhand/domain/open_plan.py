@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from deckhand.domain.notifications import DAYS, weekday
+from deckhand.domain.recency import date_field
 from deckhand.domain.schedules import SLOTS
 
 WEEK = 7
@@ -107,15 +108,15 @@ def steps_of(manifest: Mapping[str, Any], data: Any, day: date) -> list[Step]:
     items = data.get("items") if isinstance(data, Mapping) else None
     if isinstance(items, Sequence):
         return [
-            Step(_name(item) or label, item["schedule"], _taken(item.get("doses"), day))
+            Step(_name(item) or label, item["schedule"], _taken(item, day))
             for item in items
             if isinstance(item, Mapping) and isinstance(item.get("schedule"), Mapping) and _is_on(item, day)
         ]
     schedule = manifest["meta"].get("schedule")
     if not isinstance(schedule, Mapping):
         return []
-    rows = data if isinstance(data, Sequence) and not isinstance(data, str) else []
-    return [Step(label, schedule, sum(isinstance(row, Mapping) and row.get("date") == day.isoformat() for row in rows))]
+    rows, field = data if isinstance(data, Sequence) and not isinstance(data, str) else [], date_field(manifest)
+    return [Step(label, schedule, sum(isinstance(row, Mapping) and _is_of(row.get(field), day) for row in rows))]
 
 
 def _name(item: Mapping[str, Any]) -> str:
@@ -138,13 +139,19 @@ def _covers(cycle: Mapping[str, Any], day: date) -> bool:
     return (start is None or start <= day) and (end is None or day <= end)
 
 
-def _taken(doses: Any, day: date) -> int:
-    if not isinstance(doses, Sequence) or isinstance(doses, str):
-        return 0
-    return sum(
-        isinstance(dose, Mapping) and dose.get("scheduledDate") == day.isoformat() and bool(dose.get("takenAt"))
-        for dose in doses
+def _taken(item: Mapping[str, Any], day: date) -> int:
+    """By the item's `doses`, or the dates of a list that is only ticked off: `takenDates`."""
+    doses, ticks = item.get("doses"), item.get("takenDates")
+    taken = sum(
+        isinstance(dose, Mapping) and _is_of(dose.get("scheduledDate"), day) and bool(dose.get("takenAt"))
+        for dose in (doses if isinstance(doses, list) else [])
     )
+    return max(taken, sum(_is_of(tick, day) for tick in (ticks if isinstance(ticks, list) else [])))
+
+
+def _is_of(value: Any, day: date) -> bool:
+    """Whether a date, or the instant that it begins, is the day."""
+    return isinstance(value, str) and value[:10] == day.isoformat()
 
 
 def _date(value: Any) -> date | None:
