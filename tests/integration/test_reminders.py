@@ -76,9 +76,21 @@ def test_case_58_a_move_west_behind_the_reminder_brings_it_not_again(world: Worl
 
 
 def test_case_58_a_zone_that_is_none_is_refused(world: World) -> None:
-    for name in ("Europe/Nowhere", "", "../etc/passwd", "right/Europe/Madrid", "x" * 5_000, "Europe"):
+    local = ("right/Europe/Madrid", "posix/Europe/Madrid", "localtime", "Factory")
+    for name in ("Europe/Nowhere", "", "../etc/passwd", "x" * 5_000, "Europe", *local):
         answer = world.deck("POST", "/api/user/tz", {"tz": name})
         assert (answer.status, answer.code) == (400, "unknown_zone"), name
+
+
+def test_a_zone_that_this_machine_does_not_have_stops_no_sweep(world: World) -> None:
+    """Its person's reminders come in the deployment's."""
+    world.remind("am", daily("09:00"))
+    world.index().set_person("owner", lambda person: person.model_copy(update={"zone": "Europe/Atlantis"}))
+    assert world.fired("2026-03-28 08:00") == [AM]
+    state = world.index().reminders.of_user("owner").states[AM]
+    lost = state.reminder.model_copy(update={"zone": "Europe/Atlantis"})
+    world.store.write([world.index().reminders.put_state("owner", lost, state.version)], token="lost")
+    assert world.fired("2026-03-29 07:00") == [AM]
 
 
 def test_case_60_after_days_without_sweeps_one_late_push_comes_and_the_next_is_reckoned_from_now(world: World) -> None:
@@ -158,6 +170,52 @@ def test_quiet_hours_and_a_pause_use_a_turn_up(world: World) -> None:
     world.deck("POST", "/api/notifications/global-state", {"paused_until": "2026-03-30T00:00:00Z"})
     assert world.fired("2026-03-29 21:30") == []
     assert world.listed()[AM]["last_fire_status"] == "paused"
+
+
+@pytest.mark.parametrize(("until", "told"), [("2026-03-28T08:00:30Z", []), ("2026-03-28T08:00:00Z", [AM])])
+def test_a_pause_that_a_turn_came_in_uses_it_up_also_when_it_is_swept_later(
+    world: World, until: str, told: list[str]
+) -> None:
+    world.remind("am", daily("09:00"))
+    world.deck("POST", "/api/notifications/global-state", {"paused_until": until})
+    assert world.fired("2026-03-28 08:40") == told
+    assert world.listed()[AM]["last_fire_status"] == (None if told else "paused")
+
+
+def test_quiet_hours_that_a_turn_came_in_use_it_up_also_when_it_is_swept_later(world: World) -> None:
+    world.remind("am", daily("06:59"))
+    world.deck("POST", "/api/notifications/global-state", {"quiet_hours": {"start": "22:00", "end": "07:00"}})
+    assert world.fired("2026-03-28 06:30") == []
+    shown = world.listed()[AM]
+    assert (shown["last_fire_status"], shown["last_fired"]) == ("quiet", "2026-03-28T05:59:00.000Z")
+
+
+def test_each_person_has_their_own_quiet_hours_over_midnight(world: World) -> None:
+    """At one instant it is 23:30 in Madrid, and 07:30 of the next day in Tokyo."""
+    night = {"quiet_hours": {"start": "22:00", "end": "07:00"}}
+    world.remind("pm", daily("23:30"))
+    world.remind("am", daily("07:30"))
+    world.deck("POST", "/api/notifications/global-state", night)
+    world.sign_in("ann")
+    world.moves_to("Asia/Tokyo")
+    world.deck("POST", "/api/notifications/global-state", night)
+    assert world.fired("2026-03-27 14:30") == []
+    assert world.listed()["weight#pm"]["last_fire_status"] == "quiet"
+    told = [(job.actor.user, job.reminders) for job in world.go("2026-03-27 22:30")]
+    assert told == [("ann", (AM,))]
+    world.sign_in("owner")
+    assert world.listed()["weight#pm"]["last_fire_status"] == "quiet"
+
+
+def test_a_new_time_of_day_is_kept_also_behind_a_move_west(world: World) -> None:
+    """What has been of the old time does not count against it."""
+    world.remind("am", daily("12:00"))
+    assert world.fired("2026-03-28 11:00") == [AM]
+    world.moves_to("America/New_York")
+    world.remind("am", {"type": "weekly", "time": "12:00", "days": ["sat"]})
+    assert world.listed()[AM]["next_due"] == "2026-04-04T16:00:00.000Z", "it is the same time again"
+    world.remind("am", daily("08:00"))
+    assert world.fired("2026-03-28 12:00") == [AM]
 
 
 def test_a_reminder_that_is_removed_leaves_nothing(world: World) -> None:
@@ -432,6 +490,8 @@ def test_an_update_keeps_the_action_and_the_default_of_a_reminder(world: World) 
         {"quiet_hours": {"start": "24:00", "end": "07:00"}},
         {"quiet_hours": {"start": "22:00"}},
         {"paused_until": "soon"},
+        {"paused_until": "9999-12-31T23:59:59-12:00"},
+        {"paused_until": "0001-01-01T00:00:00+14:00"},
         {"zone": "UTC"},
     ],
 )

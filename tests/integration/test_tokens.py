@@ -243,7 +243,10 @@ def test_what_cannot_be_used_is_refused_and_makes_nothing(api: Api, given: dict[
     assert listed(api) == []
 
 
-@pytest.mark.parametrize("instant", ["yesterday", "2001-01-01T00:00:00Z", "2027-13-01", "0001-01-01T00:00:00+23:59"])
+@pytest.mark.parametrize(
+    "instant",
+    ["yesterday", "2001-01-01T00:00:00Z", "2027-13-01", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-12:00"],
+)
 def test_an_end_that_is_no_instant_to_come_is_refused(api: Api, instant: str) -> None:
     assert make(api, expiresAt=instant).refusal == (422, "invalid")
     assert listed(api) == []

@@ -47,13 +47,22 @@ def test_one_that_is_off_by_default_needs_to_be_switched_on() -> None:
 
 @pytest.mark.parametrize(
     ("given", "name"),
-    [(0, "sun"), (7, "sun"), (6, "sat"), (1, "mon"), ("sun", "sun"), ("SUN", "sun"), ("Friday", "fri")],
+    [
+        (0, "sun"),
+        (7, "sun"),
+        (6, "sat"),
+        (1, "mon"),
+        ("sun", "sun"),
+        ("SUN", "sun"),
+        ("Friday", "fri"),
+        (" tues", "tue"),
+    ],
 )
 def test_case_59_a_weekday_is_read_in_the_usual_ways(given: Any, name: str) -> None:
     assert weekday(given) == name
 
 
-@pytest.mark.parametrize("given", [8, -1, True, 1.0, None, "someday", "", "mon1", ["mon"]])
+@pytest.mark.parametrize("given", [8, -1, True, 1.0, None, "someday", "", "mon1", "Monster", "su", ["mon"]])
 def test_case_59_what_is_no_weekday_stays_what_it_is(given: Any) -> None:
     assert weekday(given) == given
     assert not (isinstance(weekday(given), str) and weekday(given) in DAYS)

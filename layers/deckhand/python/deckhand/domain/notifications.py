@@ -14,6 +14,7 @@ MAX_LABEL, MAX_TITLE, MAX_BODY = 80, 30, 80
 ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 TRIGGER_PARTS = {
     "daily": ("type", "time"),
     "weekly": ("type", "time", "days"),
@@ -103,6 +104,8 @@ def weekday(value: Any) -> Any:
     """The name of a day that was written otherwise (`7`, `Sunday`); anything else as it is (bug case 59)."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= len(DAYS):
         return DAYS[(value - 1) % len(DAYS)]
-    if isinstance(value, str) and value.strip().isalpha() and value.strip()[:3].lower() in DAYS:
-        return value.strip()[:3].lower()
-    return value
+    written = value.strip().lower() if isinstance(value, str) else ""
+    named = [
+        short for short, long in zip(DAYS, _DAY_NAMES, strict=True) if len(written) > 2 and long.startswith(written)
+    ]
+    return named[0] if named else value

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from deckhand.domain.cards import enabled as shown
 from deckhand.domain.model import Model
 from deckhand.domain.occurrence import Occurrence, latest_occurrence, next_occurrence, rule_of
-from deckhand.domain.times import local
+from deckhand.domain.times import local, zone_or
 
 LATE_S = 300
 """From here on a push is marked late."""
@@ -107,19 +107,22 @@ def turn_of(reminder: Reminder, zone: ZoneInfo, now: float) -> Turn:
 def missed(reminder: Reminder, now: float) -> Occurrence:
     """The turn that counts of a reminder whose pending instant has come."""
     first = Occurrence(reminder.pending or 0, reminder.slot)
-    return latest_occurrence(rule_of(reminder.trigger), ZoneInfo(reminder.zone), first, now)
+    return latest_occurrence(rule_of(reminder.trigger), zone_or(reminder.zone, ZoneInfo("UTC")), first, now)
 
 
 def fate(person: Person, choice: Choice, reminder: Reminder, zone: ZoneInfo, *, missed_by: float, now: float) -> Fate:
-    """What becomes of a turn, as things are when it is swept."""
+    """What becomes of a turn. The pause or the quiet hours that it came in use it up, also when it is swept after them;
+    those of now do, too.
+    """
     if not is_on(choice, default_on=reminder.default_on):
         return "off"
     if missed_by > LATEST_S:
         return "late"
-    if person.paused_until is not None and now < person.paused_until:
+    came = now - missed_by
+    if person.paused_until is not None and came < person.paused_until:
         return "paused"
     quiet = person.quiet_hours
-    if quiet is not None and quiet.cover(local(now, zone).strftime("%H:%M")):
+    if quiet is not None and any(quiet.cover(local(moment, zone).strftime("%H:%M")) for moment in (came, now)):
         return "quiet"
     return "push"
 

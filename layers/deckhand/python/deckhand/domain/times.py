@@ -6,11 +6,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 def epoch(text: str) -> float:
     """The instant of an ISO 8601 text in epoch seconds; without a zone it is UTC. Raises `ValueError`."""
-    found = datetime.fromisoformat(text)
+    return in_utc(datetime.fromisoformat(text)).timestamp()
+
+
+def in_utc(given: datetime) -> datetime:
+    """Without a zone it is UTC. Raises `ValueError` for one beyond the years 1 to 9999 there, which no text tells."""
     try:
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"{text!r} is out of range") from None
+        raise ValueError("is out of range") from None
 
 
 def iso(instant: float) -> str:
@@ -24,6 +28,14 @@ def zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(f"unknown time zone {name!r}") from None
+
+
+def zone_or(name: str, other: ZoneInfo) -> ZoneInfo:
+    """The IANA zone, or another where this machine has none of that name, although one may have had it."""
+    try:
+        return zone(name)
+    except ValueError:
+        return other
 
 
 def local(instant: float, tz: ZoneInfo) -> datetime:

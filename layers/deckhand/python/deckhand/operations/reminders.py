@@ -3,16 +3,16 @@ hours, a pause, the time zone.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from typing_extensions import TypedDict
 
 from deckhand.domain.errors import RateLimited, UnknownNotification, UnknownZone
 from deckhand.domain.notifications import TIME
 from deckhand.domain.reminders import Choice, Person, Privacy, QuietHours, Status, is_on, items_of
-from deckhand.domain.times import iso, local, zone
+from deckhand.domain.times import in_utc, iso, local, zone
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import visible_cards
@@ -23,6 +23,9 @@ from deckhand.storage.cards import Card
 from deckhand.storage.reminders import TEST_EVERY_S, UserReminders
 
 MAX_ZONE = 64
+NO_ZONES = ("right/", "posix/", "posixrules", "localtime", "Factory")
+"""What a machine may have beside IANA's zones, and another may not: those below right/ count leap seconds, which no
+schedule does, and localtime is the machine's own."""
 _ID = "The reminder: card#item."
 
 
@@ -48,6 +51,11 @@ class GlobalState(Arguments):
     paused_until: datetime | None = Field(
         default=None, description="An instant in ISO 8601; without a zone it is UTC. null ends the pause."
     )
+
+    @field_validator("paused_until")
+    @classmethod
+    def _some_instant(cls, given: datetime | None) -> datetime | None:
+        return None if given is None else in_utc(given)
 
 
 class ReminderToTest(Arguments):
@@ -198,7 +206,7 @@ def set_global_notification_state(caller: Caller, given: GlobalState) -> SetSile
         quiet = given.quiet_hours
         changed["quiet_hours"] = None if quiet is None else QuietHours(start=quiet.start, end=quiet.end)
     if "paused_until" in given.model_fields_set:
-        changed["paused_until"] = None if given.paused_until is None else _instant(given.paused_until)
+        changed["paused_until"] = None if given.paused_until is None else given.paused_until.timestamp()
 
     def edit(person: Person) -> Person:
         return person.model_copy(update=changed)
@@ -251,14 +259,9 @@ def _seen(caller: Caller, card: str) -> bool:
 
 
 def _zone(name: str) -> str:
-    # Those below right/ count leap seconds, which no schedule does.
-    if len(name) > MAX_ZONE or name.startswith("right/"):
+    if len(name) > MAX_ZONE or name.startswith(NO_ZONES):
         raise UnknownZone()
     try:
         return zone(name).key
     except ValueError:
         raise UnknownZone() from None
-
-
-def _instant(given: datetime) -> float:
-    return (given if given.tzinfo is not None else given.replace(tzinfo=UTC)).timestamp()

@@ -136,7 +136,7 @@ class Claims:
             left = self._plans.left(reminder.trigger, due.turn.came.day)
             return left is None or bool(left)
         if end != "off":
-            ops.append(self._index.reminders.put_fire(now.user, reminder.id, Fire(at=now.time, status=end)))
+            ops.append(self._index.reminders.put_fire(now.user, reminder.id, Fire(at=due.turn.came.at, status=end)))
         return False
 
     def _job(self, now: _Now, turn: Turn, reminders: Sequence[str]) -> Job:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from deckhand.domain.errors import ConditionFailed, StorageError, StorageUnavailable, UnknownManifest
 from deckhand.domain.reminders import Person
-from deckhand.domain.times import zone
+from deckhand.domain.times import zone_or
 from deckhand.reminders.plan import Change, plan
 from deckhand.storage.cards import Card, Cards
 from deckhand.storage.due import Due, Marked, Marker, mark
@@ -42,7 +42,7 @@ class ReminderIndex:
         self.reminders, self.due = Reminders(store, tenant), Due(store, tenant)
 
     def zone_of(self, person: Person) -> ZoneInfo:
-        return self._default_zone if person.zone is None else zone(person.zone)
+        return self._default_zone if person.zone is None else zone_or(person.zone, self._default_zone)
 
     # -- what others call when something changed
 

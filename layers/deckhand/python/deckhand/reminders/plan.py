@@ -35,7 +35,8 @@ def plan(
     """The changes that bring `held` (by item) in step with the manifest (None: no such card) and the zone. No turn is
     pending for one who is `away`.
 
-    A reminder that is new, or whose trigger changed, begins with its next slot. One whose turn has come and was not
+    A reminder that is new, or whose trigger changed, begins with its next slot; at another time of day, none of its
+    slots has been. One whose turn has come and was not
     swept yet keeps the one that counts through a change of zone.
     """
     items = {item["id"]: item for item in items_of(manifest)} if manifest is not None else {}
@@ -56,7 +57,8 @@ def _wanted(
     changed = old is None or old.trigger != item["trigger"]
     base = old or Reminder(card=card, item=item["id"], trigger=item["trigger"])
     base = base.model_copy(update={"trigger": item["trigger"], "default_on": item.get("default", "on") == "on"})
-    if base.last_slot > f"{local(now + AHEAD_S, zone):%Y-%m-%dT%H:%M}":
+    moved = old is not None and old.trigger["time"] != item["trigger"]["time"]
+    if moved or base.last_slot > f"{local(now + AHEAD_S, zone):%Y-%m-%dT%H:%M}":
         base = base.model_copy(update={"last_slot": ""})
     if off:
         return base.with_turn(None, zone, near=False)
