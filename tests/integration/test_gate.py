@@ -235,6 +235,9 @@ def test_arguments_can_be_edited_and_are_validated_again(api: Gated) -> None:
     api.cards("mood")
     [proposal] = api.propose(delete())
     assert api.confirm(proposal, arguments={"id": 7}).refusal == (422, "invalid")
+    assert api.confirm(proposal, arguments={"id": "weight", "if_match": 1}).refusal == (422, "invalid")
+    many = api.confirm(proposal, arguments={"id": "weight", **{f"k{n}": n for n in range(3_000)}})
+    assert (many.status, len(str(many.body)) < 3_000) == (422, True)
     assert api.confirm(proposal, arguments={"id": "mood", "x": 1}).refusal == (422, "invalid")
     assert api.confirm(proposal, DONE, arguments={"id": "mood"}).status == 200
     assert api.rows("mood") is None

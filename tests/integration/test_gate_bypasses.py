@@ -247,9 +247,10 @@ def test_a_call_with_a_standing_yes_waits_behind_one_that_waits(make: Make) -> N
     assert [one.get("code", one.get("status")) for one in api.told()][-2:] == ["rejected", "not_run"]
 
 
-def test_a_call_that_was_agreed_to_runs_in_its_place(api: Gated) -> None:
+def test_a_call_that_was_agreed_to_runs_in_its_place(make: Make) -> None:
+    api = make("weight", "sleep")
     [proposal] = api.propose(delete())
-    api.say("Yes.", asks(append(), delete(id="c2", confirmationId=proposal)), DONE)
+    api.say("Yes.", asks(append("sleep"), delete(id="c2", confirmationId=proposal)), DONE)
     assert [one["ok"] for one in api.told()[-2:]] == [True, True]
     done = [(e["operation"], e["outcome"]) for e in api.audit()][-3:]
     assert done == [("append_row", "succeeded"), ("delete_manifest", "confirmed"), ("delete_manifest", "succeeded")]

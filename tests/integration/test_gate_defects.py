@@ -201,6 +201,21 @@ def test_defect_7_all_data_is_replaced_only_as_it_was_when_the_person_was_asked(
     assert api.rows("weight") == WEIGHTS[:1]
 
 
+def test_defect_7_a_card_that_holds_more_by_now_or_is_another_one_is_not_deleted(api: Gated) -> None:
+    [proposal] = api.propose(delete())
+    [shown] = api.open()
+    assert (shown["target"]["label"], shown["target"]["rows"]) == ("Weight", 2)
+    api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-15", "kg": 84.0}})
+    api.confirm(proposal, says("There is more in it."))
+    assert api.told()[-1]["code"] == "target_changed"
+    [before] = api.propose(delete("mood"))
+    assert "target" not in api.open()[0]
+    api.cards("mood")
+    api.confirm(before, says("That is a new one."))
+    assert api.told()[-1]["code"] == "target_changed"
+    assert api.rows("mood") == WEIGHTS
+
+
 def test_defect_7_a_manifest_loses_what_the_person_was_told_and_no_more(api: Gated) -> None:
     def reminders(*ids: str) -> dict[str, Any]:
         trigger = {"type": "daily", "time": "09:00"}
@@ -260,9 +275,10 @@ def test_defect_6_a_place_where_nothing_is_is_not_asked_about(api: Gated, path: 
 
 def test_defect_6_what_a_call_would_change_is_shown_unless_it_is_long(api: Gated) -> None:
     api("POST", "/api/manifests/weight/rows", {"value": {"date": "2026-04-15", "note": "x" * 5_000}})
-    _, long, _ = api.propose(remove(id="c1"), remove(row=2, id="c2"), delete(id="c3"))
+    renaming = call("rename_data_field", {"id": "weight", "from_key": "kg", "to_key": "kilos"}, id="c3")
+    _, long, _ = api.propose(remove(id="c1"), remove(row=2, id="c2"), renaming)
     shown = {one["tool"] + str(one["arguments"].get("path", "")): one.get("target") for one in api.open()}
-    assert shown == {"remove_row[index=0]": WEIGHTS[0], "remove_row[index=2]": None, "delete_manifest": None}
+    assert shown == {"remove_row[index=0]": WEIGHTS[0], "remove_row[index=2]": None, "rename_data_field": None}
     row = api("GET", "/api/manifests/weight/rows").body["rows"][2]["rowId"]
     assert api("PATCH", f"/api/manifests/weight/rows/{row}", {"changes": {"note": "y" * 5_000}}).status == 200
     api.confirm(long)

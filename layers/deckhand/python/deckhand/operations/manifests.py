@@ -320,13 +320,19 @@ def _check_patch(patch: dict[str, Any]) -> None:
     agent=True,
     mutates=True,
     destructive=True,
+    target=targets.card,
     card="id",
     change="removed",
     label="Deleting the card",
 )
 def delete_manifest(caller: Caller, given: ChangedCard) -> RemovedCard:
     """Raises `UnknownManifest`, `StaleVersion`."""
-    gone = caller.cards.remove(given.id, token=caller.new_id(), version=given.if_match)
+    gone = caller.cards.remove(
+        given.id,
+        token=caller.new_id(),
+        version=given.if_match,
+        check=lambda found: targets.check_target(caller, targets.known(found)),
+    )
     caller.drop_rows(given.id, gone.state.generation)
     caller.reminders.card_changed(given.id)
     return {"ok": True, "id": given.id, "removed": True}

@@ -7,15 +7,16 @@ Each raises what reading the place raises: a call that leads nowhere is not wort
 from typing import TYPE_CHECKING, Any
 
 from deckhand.domain.audit import hash_of
-from deckhand.domain.errors import TargetChanged
+from deckhand.domain.errors import TargetChanged, UnknownManifest
 from deckhand.domain.loss import lost_parts
 from deckhand.domain.merge_patch import merge
 from deckhand.domain.row_path import at_place, locate, to_last_position
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
-from deckhand.storage.cards import CardState
+from deckhand.storage.cards import Card, CardState
 
 if TYPE_CHECKING:
+    from deckhand.operations.arguments import CardId
     from deckhand.operations.card_data import At, NewData
     from deckhand.operations.manifests import Patch
 
@@ -39,6 +40,20 @@ def whole(caller: Caller, given: "NewData") -> Any:
 def extent(state: CardState) -> Any:
     written = {} if state.written_at is None else {"writtenAt": iso(state.written_at)}
     return {"rows": state.count, **written} if state.shape == "rows" else written or None
+
+
+def card(caller: Caller, given: "CardId") -> Any:
+    """The card as it is known to people, and how much is in it; nothing to show where there is none, and one that is
+    made until then is another one. Two reads.
+    """
+    try:
+        return known(caller.cards.find(given.id))
+    except UnknownManifest:
+        return []
+
+
+def known(found: Card) -> Any:
+    return {"label": found.manifest["meta"]["label"], **(extent(found.state) or {})}
 
 
 def parts(caller: Caller, given: "Patch") -> Any:

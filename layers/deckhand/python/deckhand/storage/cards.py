@@ -235,12 +235,22 @@ class Cards:
             return Card(card, wanted.manifest or found.manifest, state, meta_version, found.state_version + 1)
         raise StorageUnavailable()
 
-    def remove(self, card: str, *, token: str, version: int | None = None) -> Card:
-        """Takes the card away; its rows are nobody's then and are dropped by `drop_generation`."""
+    def remove(
+        self,
+        card: str,
+        *,
+        token: str,
+        version: int | None = None,
+        check: Callable[[Card], None] = lambda _: None,
+    ) -> Card:
+        """Takes the card away; its rows are nobody's then and are dropped by `drop_generation`. `check` raises when
+        the card as it is must stay.
+        """
         for attempt in range(ATTEMPTS):
             found = self.find(card)
             if version is not None and found.state.version != version:
                 raise StaleVersion(version=found.state.version)
+            check(found)
             ops: list[Op] = [
                 Delete(self._key("meta", card), VersionIs(found.meta_version)),
                 Delete(self._key("state", card), VersionIs(found.state_version)),

@@ -39,6 +39,7 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.execution import describe, note, perform
 from deckhand.operations.permission import card_of, permission
 from deckhand.operations.registry import REGISTRY, Operation
+from deckhand.operations.schema import http_only
 from deckhand.policy.groups import scope_of
 from deckhand.storage.audit import audit_key, put_entry
 from deckhand.storage.conversations import Owner, header_key
@@ -53,6 +54,7 @@ from deckhand.turns.start import ATTEMPTS, owner_of
 
 MAX_RESULT = 16_000
 MAX_LISTED = 50
+MAX_FAULTS = 2_000
 
 logger = logging.getLogger(__name__)
 
@@ -170,9 +172,10 @@ class Decisions:
         if operation is None:
             raise NotAllowed("There is no such tool any more.")
         try:
-            given = operation.input.model_validate(loads(proposal.running))
+            given = operation.input.model_validate(_of_tool(operation, loads(proposal.running)))
         except ValidationError as invalid:
-            raise ValidationFailed(errors=[{"path": "arguments", "message": faults(invalid)}]) from None
+            told = faults(invalid)[:MAX_FAULTS]
+            raise ValidationFailed(errors=[{"path": "arguments", "message": told}]) from None
         origin = Origin(
             conversation=proposal.conversation or None,
             turn_id=proposal.turn_id,
@@ -268,6 +271,15 @@ class Decisions:
     def _is_applied(self, owner: Owner, proposal: Proposal) -> bool:
         key = audit_key(owner.tenant, at=_effect_at(proposal), id=proposal.id)
         return self._context.store.get(key) is not None
+
+
+def _of_tool(operation: Operation, arguments: Any) -> Any:
+    """What a person put in the place of a model's arguments is no more than those may be. Raises
+    `ValidationFailed`.
+    """
+    if clash := sorted(set(arguments) & http_only(operation.input)):
+        raise ValidationFailed(errors=[{"path": "arguments", "message": f"There is no argument {clash[0]}."}])
+    return arguments
 
 
 def _execution(proposal: Proposal, call: _Call) -> AuditEntry:
