@@ -32,6 +32,7 @@ from deckhand.edge.public import public_routes
 from deckhand.edge.rate import RateLimit
 from deckhand.edge.request import Request
 from deckhand.edge.secrets import resolve
+from deckhand.edge.shapes import ChatStatus
 from deckhand.edge.telemetry import Telemetry
 from deckhand.edge.turn_answer import TurnAnswers
 from deckhand.operations.caller import Caller
@@ -265,7 +266,7 @@ class Parts:
 
     def chat_app(self) -> App:
         settings = self.settings
-        status = {
+        status: ChatStatus = {
             "configured": settings.chat_configured,
             "agent": {"name": settings.chat_agent_name, "emoji": settings.chat_agent_emoji},
             "demo": settings.deckhand_demo,

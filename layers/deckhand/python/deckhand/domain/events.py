@@ -12,7 +12,7 @@ class Event:
     """One event of the public stream. `data` is the JSON object of the frame."""
 
     name: EventName
-    data: dict[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     def with_fields(self, more: Mapping[str, Any]) -> "Event":
         return Event(self.name, {**self.data, **more}) if more else self

@@ -9,7 +9,10 @@ was read, so of any number of decisions one counts.
 """
 
 import hashlib
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, cast
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
 
 from deckhand.domain.errors import AlreadyDecided, ProposalExpired
 from deckhand.domain.job import Actor
@@ -31,6 +34,40 @@ class Ref(Model):
 
     id: str
     expires_at: float
+
+
+class ShownProposal(TypedDict):
+    """`arguments` are what the tool is to be called with, `target` is what they are about to change, as it was when it
+    was proposed, where the arguments do not say it. `expiresAt` is ISO 8601.
+    """
+
+    id: str
+    tool: str
+    arguments: dict[str, Any]
+    target: NotRequired[Any]
+    summary: str
+    destructive: bool
+    expiresAt: str
+
+
+class DecidedProposal(TypedDict):
+    """`result` is what the tool gave, where no turn goes on to tell it."""
+
+    id: str
+    outcome: State
+    result: NotRequired[Any]
+
+
+@with_config(ConfigDict(extra="allow"))
+class RefusedDecision(TypedDict):
+    """Why a decision does not count, with what else the error tells."""
+
+    id: str
+    error: str
+    code: str
+
+
+Decision = DecidedProposal | RefusedDecision
 
 
 class Proposal(Model):
@@ -93,10 +130,10 @@ class Proposal(Model):
     def ref(self) -> Ref:
         return Ref(id=self.id, expires_at=self.expires_at)
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> ShownProposal:
         """As the event `proposal` and the list of open ones have it."""
         target = {} if self.target is None else {"target": loads(self.target)}
-        return {
+        shown = {
             "id": self.id,
             "tool": self.tool,
             "arguments": loads(self.arguments),
@@ -105,6 +142,7 @@ class Proposal(Model):
             "destructive": self.destructive,
             "expiresAt": iso(self.expires_at),
         }
+        return cast(ShownProposal, shown)
 
     def outcome(self, now: float) -> dict[str, Any]:
         """What became of it, for whoever decides too late."""

@@ -14,6 +14,7 @@ from deckhand.edge.app import Route
 from deckhand.edge.chat_request import ChatRequest, PageContext, read_chat_request
 from deckhand.edge.direct import DirectChat
 from deckhand.edge.request import Request
+from deckhand.edge.shapes import ChatStatus, RunningTurn
 from deckhand.edge.turn_answer import TurnAnswers, time_left
 from deckhand.storage.audit import put_entry
 from deckhand.storage.conversations import Owner
@@ -43,7 +44,7 @@ class ChatRoutes:
         authenticate: Callable[[Request], Principal],
         operator: Callable[[Request], Principal],
         direct: DirectChat,
-        status: Mapping[str, Any],
+        status: ChatStatus,
     ) -> None:
         self._context, self._chats, self._answers = context, chats, answers
         self._authenticate, self._operator, self._direct, self._status = authenticate, operator, direct, status
@@ -94,7 +95,7 @@ class ChatRoutes:
 
     def _running(self, request: Request, *_: Any) -> Any:
         found = self._reach(self._operator_or_caller(request))
-        turns = [
+        turns: list[RunningTurn] = [
             {
                 "conversationId": running.conversation,
                 "turnId": head.turn_id,

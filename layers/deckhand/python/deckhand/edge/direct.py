@@ -30,6 +30,7 @@ from deckhand.domain.times import iso
 from deckhand.edge.answer import json_answer
 from deckhand.edge.live import EventLoopThread, Live, Publish
 from deckhand.edge.request import Request
+from deckhand.edge.shapes import DirectReply, WakingReply
 from deckhand.storage.deletion import make_room
 from deckhand.turns.chat import Chats, Run, TurnWish
 from deckhand.turns.context import TurnContext
@@ -96,7 +97,7 @@ class DirectChat:
             pinned = self._awake(asked.mode)
             if isinstance(pinned, PendingWake):
                 give_back(self._context, slot)
-                pending = {"reply": WAKING, "sessionId": session, "pendingWake": {"pod": pinned.pod}}
+                pending: WakingReply = {"reply": WAKING, "sessionId": session, "pendingWake": {"pod": pinned.pod}}
                 return json_answer(200, pending)
             run = self._start(self._chats, conversation, session, replace(wish(asked.message), pinned=pinned))
         except BaseException:
@@ -172,10 +173,11 @@ class DirectChat:
             raise ProviderFailed()
         text, model = reply.data["reply"], reply.data["model"]
         logger.info("direct chat answered", extra={"model": model or "unknown"})
-        answered = {} if is_ours(text) else {"model": model}
-        if waiting := reply.data.get("proposals"):
-            text = waiting_in_words(text, waiting)
-        return json_answer(200, {"reply": text, "sessionId": session, **answered})
+        shown = waiting_in_words(text, waiting) if (waiting := reply.data.get("proposals")) else text
+        answer: DirectReply = {"reply": shown, "sessionId": session}
+        if not is_ours(text):
+            answer["model"] = model
+        return json_answer(200, answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from deckhand.edge.enrolment import Enrolments
 from deckhand.edge.request import Request
 from deckhand.edge.session_cookie import no_cookie, session_cookie
 from deckhand.edge.session_opening import Opened
+from deckhand.edge.shapes import Enrolled, SignedIn, SignedInUser, SignInStatus
 from deckhand.edge.sign_in import SignIns
 from deckhand.storage.attempts import Attempts
 
@@ -77,8 +78,10 @@ class IdentityRoutes:
         principal = self._signed_in(request)
         found = accounts.find(principal.user) if principal is not None else None
         enrolled = accounts.find(OWNER_ID) is not None
-        status = {"signedIn": found is not None, "enrolled": enrolled}
-        return json_answer(200, status if found is None else {**status, "user": shown_user(found.account)})
+        status: SignInStatus = {"signedIn": found is not None, "enrolled": enrolled}
+        if found is not None:
+            status["user"] = shown_user(found.account)
+        return json_answer(200, status)
 
     def _enrolment_options(self, request: Request) -> "Response[Any]":
         body = _optional(request)
@@ -125,9 +128,9 @@ class IdentityRoutes:
         return principal if principal.kind == "user" else None
 
     def _in(self, status: int, opened: Opened) -> "Response[Any]":
-        told: dict[str, Any] = {"user": shown_user(opened.account)}
+        told: SignedIn = {"user": shown_user(opened.account)}
         if opened.credential is not None:
-            told["credential"] = shown_credential(opened.credential)
+            told = Enrolled(user=told["user"], credential=shown_credential(opened.credential))
         answer = json_answer(status, told)
         if opened.secret is not None:
             answer.cookies.append(session_cookie(self.sessions.cookie, opened.secret))
@@ -145,7 +148,7 @@ def network(address: str) -> str:
     return str(known.ipv4_mapped if isinstance(known, ipaddress.IPv6Address) else known)
 
 
-def shown_user(account: Account) -> dict[str, Any]:
+def shown_user(account: Account) -> SignedInUser:
     return {"id": account.id, "name": account.name, "role": account.role}
 
 

@@ -2,7 +2,26 @@
 
 from typing import Any
 
-from deckhand.edge.openapi_route import ERROR, described, object_answer
+from deckhand.edge.openapi_route import ERROR, answer, described
+from deckhand.edge.shapes import (
+    ChatStatus,
+    Described,
+    DirectReply,
+    Instance,
+    OneDecided,
+    OneStillOpen,
+    OpenProposals,
+    QueuedMessage,
+    RunningTurns,
+    SeveralDecided,
+    SeveralStillOpen,
+    StoppedReply,
+    StoppedTurn,
+    StoppedTurns,
+    WakingReply,
+)
+from deckhand.operations.shapes import Done
+from deckhand.turns.reply import Reply
 
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 _TEXT = {"type": "string", "minLength": 1}
@@ -68,15 +87,16 @@ _DECISIONS = {
     },
     "stream": {"type": "boolean"},
 }
-_DECIDED = {
-    "200": {
-        "description": "The reply of the turn that goes on, its events with `stream`, or what is still to be decided. "
-        "Of several decisions it has `decisions: [{id, outcome} | {id, error, code}]`, and so has the event that ends "
-        "the stream: `reply`, `error` or `stopped`.",
-        "content": {"application/json": {"schema": {"type": "object"}}, **_STREAM},
-    },
-    "409": ERROR,
-    "410": ERROR,
+_LATE = {"409": ERROR, "410": ERROR}
+_GOING_ON = "The reply of the turn that goes on, its events with `stream`, or what is still to be decided."
+_DECIDED = {"200": answer(_GOING_ON, Reply | StoppedReply | OneStillOpen | OneDecided, **_STREAM), **_LATE}
+_SEVERAL_DECIDED = {
+    "200": answer(
+        f"{_GOING_ON} It has `decisions`, and so has the event that ends the stream: `reply`, `error` or `stopped`.",
+        Reply | StoppedReply | SeveralStillOpen | SeveralDecided,
+        **_STREAM,
+    ),
+    **_LATE,
 }
 
 
@@ -92,11 +112,12 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
             "chat",
             "Start a turn",
             {
-                "200": {
-                    "description": "The reply, or with `stream` the turn's events as they come.",
-                    "content": {"application/json": {"schema": {"type": "object"}}, **_STREAM},
-                },
-                "202": object_answer("Queued behind the turn that is running."),
+                "200": answer(
+                    "The reply, or with `stream` the turn's events as they come; the last two of the direct form.",
+                    Reply | StoppedReply | DirectReply | WakingReply,
+                    **_STREAM,
+                ),
+                "202": answer("Queued behind the turn that is running.", QueuedMessage),
                 "409": ERROR,
             },
             parameters=[{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}}],
@@ -107,18 +128,20 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
             security=[{"token": []}, {"chatToken": []}],
         )
     },
-    "/api/chat/status": {
-        "get": _route("chat_status", "Whether chat is set up", {"200": object_answer("`{configured, …}`.")})
-    },
+    "/api/chat/status": {"get": _route("chat_status", "Whether chat is set up", {"200": answer("OK", ChatStatus)})},
     "/api/chat/turns": {
-        "get": _route("list_turns", "List running turns", {"200": object_answer("`{turns: [...]}`.")}),
-        "delete": _route("stop_turns", "Stop all running turns", {"200": object_answer("`{ok, turnIds}`.")}),
+        "get": _route(
+            "list_turns", "List running turns", {"200": answer("Yours; an operator sees all.", RunningTurns)}
+        ),
+        "delete": _route(
+            "stop_turns", "Stop all running turns", {"200": answer("Yours; an operator stops all.", StoppedTurns)}
+        ),
     },
     "/api/chat/proposals": {
         "get": _route(
             "list_proposals",
             "List what waits for a yes",
-            {"200": object_answer("`{proposals: [...]}`.")},
+            {"200": answer("OK", OpenProposals)},
             parameters=[
                 {
                     "name": "conversationId",
@@ -130,7 +153,9 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
         )
     },
     "/api/chat/proposals/decisions": {
-        "post": _route("decide_proposals", "Decide on several proposals", _DECIDED, requestBody=_body(_DECISIONS))
+        "post": _route(
+            "decide_proposals", "Decide on several proposals", _SEVERAL_DECIDED, requestBody=_body(_DECISIONS)
+        )
     },
     "/api/chat/proposals/{id}/confirm": {
         "post": _route(
@@ -167,17 +192,17 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
         "delete": _route(
             "stop_turn",
             "Stop a turn",
-            {"200": object_answer("`{ok, turnId}`.")},
+            {"200": answer("It is asked to stop, and does so within a second or two.", StoppedTurn)},
             parameters=[_CONVERSATION, {"name": "turnId", "in": "query", "schema": {"type": "string"}}],
         ),
     },
 }
 
 PUBLIC_PATHS: dict[str, dict[str, Any]] = {
-    path: {"get": _route(name, summary, {"200": object_answer(answer)}, tag="public", security=[])}
-    for path, name, summary, answer in (
-        ("/healthz", "healthz", "Whether the service is alive", "`{ok}`."),
-        ("/api/instance", "instance", "How the instance and its agent are called", "`{name, chatAgent, demo}`."),
-        ("/openapi.json", "openapi", "This document", "OpenAPI 3.1."),
+    path: {"get": _route(name, summary, {"200": answer("OK", shape)}, tag="public", security=[])}
+    for path, name, summary, shape in (
+        ("/healthz", "healthz", "Whether the service is alive", Done),
+        ("/api/instance", "instance", "How the instance and its agent are called", Instance),
+        ("/openapi.json", "openapi", "This document", Described),
     )
 }

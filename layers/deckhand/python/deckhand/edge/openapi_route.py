@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from deckhand.edge.openapi_shapes import Shape
+
 ERROR = {"$ref": "#/components/responses/Error"}
 
 
-def object_answer(description: str) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": {"type": "object"}}}}
+def answer(description: str, shape: Any, **other_media: Any) -> dict[str, Any]:
+    """`shape` is the type of the JSON; `other_media` describes what else it may be."""
+    return {"description": description, "content": {"application/json": {"schema": Shape(shape)}, **other_media}}
 
 
 def described(name: str, summary: str, answers: dict[str, Any], *, tag: str, **more: Any) -> dict[str, Any]:

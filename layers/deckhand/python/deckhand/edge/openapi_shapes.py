@@ -47,7 +47,9 @@ def _put(node: Any, schemas: dict[Any, Any]) -> Any:
 
 
 class _Closed(GenerateJsonSchema):
-    """Names say enough without titles, and an object has the fields that are declared, and no others."""
+    """Names say enough without titles, and an object has the fields that are declared, and no others unless its type
+    says so.
+    """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -57,4 +59,4 @@ class _Closed(GenerateJsonSchema):
         made.pop("title", None)
         if "description" in made:
             made["description"] = " ".join(made["description"].split())
-        return {**made, "additionalProperties": False}
+        return {"additionalProperties": False, **made}

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from deckhand.edge.openapi_route import described, object_answer
+from deckhand.edge.openapi_route import answer, described
+from deckhand.edge.shapes import Enrolled, SignedIn, SignInStatus
+from deckhand.operations.shapes import Done
 
 _PASSKEY = {
     "type": "object",
@@ -20,8 +22,42 @@ _ENDPOINT = {
 }
 
 
-def _route(name: str, summary: str, answer: str, *, status: str = "200", **more: Any) -> dict[str, Any]:
-    return described(name, summary, {status: object_answer(answer)}, tag="sign-in", security=[], **more)
+_CHALLENGE = {"type": "string", "description": "In base64url; it can be answered once, within 5 minutes."}
+
+
+def _options(of: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """What the browser is handed; its parts are WebAuthn's, and more may come."""
+    return {
+        "description": f"For `navigator.credentials.{of}`.",
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["challenge", *properties],
+                    "properties": {"challenge": _CHALLENGE, **properties},
+                }
+            }
+        },
+    }
+
+
+def _named(*names: str) -> dict[str, Any]:
+    return {"type": "object", "required": list(names), "properties": {name: {"type": "string"} for name in names}}
+
+
+_CREATION = _options(
+    "create",
+    {
+        "rp": _named("id", "name"),
+        "user": _named("id", "name", "displayName"),
+        "pubKeyCredParams": {"type": "array", "items": {"type": "object"}},
+    },
+)
+_REQUEST = _options("get", {"rpId": {"type": "string"}, "userVerification": {"const": "required"}})
+
+
+def _route(name: str, summary: str, said: dict[str, Any], *, status: str = "200", **more: Any) -> dict[str, Any]:
+    return described(name, summary, {status: said}, tag="sign-in", security=[], **more)
 
 
 def _body(schema: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
@@ -29,14 +65,12 @@ def _body(schema: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
 
 
 SIGN_IN_PATHS: dict[str, dict[str, Any]] = {
-    "/auth/status": {
-        "get": _route("sign_in_status", "Who is signed in", "`{signedIn, enrolled, user?: {id, name, role}}`.")
-    },
+    "/auth/status": {"get": _route("sign_in_status", "Who is signed in", answer("OK", SignInStatus))},
     "/auth/register/options": {
         "post": _route(
             "register_options",
             "Begin to add a passkey: by an invite, or on one more device",
-            "For `navigator.credentials.create`.",
+            _CREATION,
             requestBody=_body({"type": "object", "properties": {"invite": _INVITE, "name": _NAME}}, required=False),
         )
     },
@@ -44,20 +78,20 @@ SIGN_IN_PATHS: dict[str, dict[str, Any]] = {
         "post": _route(
             "register_verify",
             "Keep the new passkey",
-            "`{user, credential}`; who came by an invite is signed in.",
+            answer("Who came by an invite is signed in.", Enrolled),
             status="201",
             requestBody=_body({**_PASSKEY, "properties": {"name": _NAME}}),
         )
     },
-    "/auth/login/options": {"post": _route("login_options", "Begin to sign in", "For `navigator.credentials.get`.")},
+    "/auth/login/options": {"post": _route("login_options", "Begin to sign in", _REQUEST)},
     "/auth/login/verify": {
-        "post": _route("login_verify", "Sign in with a passkey", "`{user}`.", requestBody=_body(_PASSKEY))
+        "post": _route("login_verify", "Sign in with a passkey", answer("OK", SignedIn), requestBody=_body(_PASSKEY))
     },
     "/auth/login/recovery": {
         "post": _route(
             "login_recovery",
             "Sign in with a recovery code, which is spent",
-            "`{user}`.",
+            answer("OK", SignedIn),
             requestBody=_body(
                 {"type": "object", "required": ["code"], "properties": {"code": {"type": "string", "maxLength": 200}}}
             ),
@@ -67,7 +101,7 @@ SIGN_IN_PATHS: dict[str, dict[str, Any]] = {
         "post": _route(
             "logout",
             "Sign out of this session",
-            "`{ok}`.",
+            answer("OK", Done),
             requestBody=_body({"type": "object", "properties": {"endpoint": _ENDPOINT}}, required=False),
         )
     },

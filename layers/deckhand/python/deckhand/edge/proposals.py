@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
@@ -22,12 +22,13 @@ from deckhand.domain.errors import (
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.json_text import loads
 from deckhand.domain.principal import Principal
-from deckhand.domain.proposal import MAX_REASON, Proposal
+from deckhand.domain.proposal import MAX_REASON, DecidedProposal, Decision, Proposal, RefusedDecision
 from deckhand.edge.answer import json_answer
 from deckhand.edge.app import Route
 from deckhand.edge.errors import error_status
 from deckhand.edge.operation_routes import validated
 from deckhand.edge.request import Request
+from deckhand.edge.shapes import OpenProposal
 from deckhand.edge.turn_answer import TurnAnswers, time_left
 from deckhand.storage.conversations import Owner
 from deckhand.storage.proposals import StoredProposal
@@ -118,7 +119,7 @@ class ProposalRoutes:
             self._context.conversations.find(owner, conversation)
         stored = self._decisions.all(owner, conversation) if conversation else self._decisions.listed(owner)
         found = [one.proposal for one in stored]
-        shown = [
+        shown: list[OpenProposal] = [
             {**one.shown(), "state": one.state, "turnId": one.turn_id, "conversationId": one.conversation or None}
             for one in found
             if one.is_open(now) and in_scope(principal, one)
@@ -158,7 +159,7 @@ class ProposalRoutes:
             raise ChatNotConfigured()
         if asked.claim is not None and (known := claimed(self._context, asked.claim)) is not None:
             return self._answers.of_known(asked.owner, known, stream=asked.stream)
-        outcomes: list[dict[str, Any]] = []
+        outcomes: list[Decision] = []
         changes: dict[str, str] = {}
         counts = False
         for verdict, one in zip(verdicts, stored, strict=True):
@@ -169,12 +170,12 @@ class ProposalRoutes:
                     self._pass_by(error, one.proposal, asked)
                     raise
                 counts = counts or isinstance(error, ProposalExpired)
-                outcomes.append({"id": verdict.id, **error.as_body()})
+                outcomes.append(cast(RefusedDecision, {"id": verdict.id, **error.as_body()}))
                 continue
             counts = True
             outcomes.append(_told(decided))
             changes |= {change["id"]: change["change"] for change in decided.result.changes}
-        more = {"decisions": outcomes} if asked.several else outcomes[0]
+        more: Mapping[str, Any] = {"decisions": outcomes} if asked.several else outcomes[0]
         fresh = self._decisions.find(asked.owner, proposal.id).proposal
         if still := self._decisions.open_in(asked.owner, fresh):
             return json_answer(200, {"status": "awaiting_confirmation", "open": still, **more})
@@ -262,6 +263,6 @@ def _asked(principal: Principal, request: Request, context: Any, *, stream: bool
     )
 
 
-def _told(decided: Decided) -> dict[str, Any]:
-    told = {"id": decided.proposal.id, "outcome": decided.proposal.state}
+def _told(decided: Decided) -> DecidedProposal:
+    told: DecidedProposal = {"id": decided.proposal.id, "outcome": decided.proposal.state}
     return told if decided.proposal.conversation else {**told, "result": loads(decided.result.content)}

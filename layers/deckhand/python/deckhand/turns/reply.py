@@ -2,17 +2,60 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from deckhand.agent.chat import Usage
 from deckhand.agent.outcome import Outcome
 from deckhand.agent.voice import unwrap
-from deckhand.agent.wording import AWAITING
+from deckhand.agent.wording import AWAITING, CappedBy
 from deckhand.domain.conversation import Message
 from deckhand.domain.errors import DeckhandError, TurnLost
 from deckhand.domain.events import Event
 from deckhand.domain.followup import Followup
+from deckhand.domain.proposal import Decision, ShownProposal
 from deckhand.domain.turn import Status
+
+
+class TokenUsage(TypedDict):
+    """Summed over the steps. Cached and written tokens are part of the input; no `costUsd` where a price is unknown."""
+
+    inputTokens: int
+    outputTokens: int
+    cachedTokens: int
+    cacheWriteTokens: int
+    costUsd: NotRequired[float]
+
+
+class CardChange(TypedDict):
+    id: str
+    change: Literal["created", "changed", "removed"]
+
+
+class Reply(TypedDict):
+    """The ids are of a stored turn, `messageId` the stored reply's. `usage` is null when the gateway reported none.
+    `speak` is the text of a voice turn that is read aloud. `interrupted`: the model fell silent after what it had said;
+    `capped`: the turn ran into one of its limits, `cappedBy` which; `filtered`: the provider's filter took the answer.
+    `cards` are those that the turn changed. `proposals` wait for a yes or a no, and the answer is still to come;
+    `decisions` tell of each of several that this turn went on from.
+    """
+
+    reply: str
+    conversationId: NotRequired[str]
+    messageId: NotRequired[str]
+    turnId: NotRequired[str]
+    model: str | None
+    usage: TokenUsage | None
+    speak: NotRequired[str]
+    capped: NotRequired[Literal[True]]
+    interrupted: NotRequired[Literal[True]]
+    followup: NotRequired[Followup]
+    cappedBy: NotRequired[CappedBy]
+    filtered: NotRequired[Literal[True]]
+    cards: NotRequired[list[CardChange]]
+    proposals: NotRequired[list[ShownProposal]]
+    decisions: NotRequired[list[Decision]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +140,15 @@ def gone_events(conversation: str, turn_id: str, *, deleted: bool) -> list[Event
     return [closing, Event("done", {"conversationId": conversation, "turnId": turn_id, "status": status})]
 
 
-def usage_fields(usage: Usage | None) -> dict[str, int | float] | None:
+def usage_fields(usage: Usage | None) -> TokenUsage | None:
     if usage is None:
         return None
-    cost = {} if usage.cost is None else {"costUsd": float(usage.cost)}
-    return {
+    fields: TokenUsage = {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
         "cachedTokens": usage.cached_tokens,
         "cacheWriteTokens": usage.cache_write_tokens,
-        **cost,
     }
+    if usage.cost is not None:
+        fields["costUsd"] = float(usage.cost)
+    return fields
