@@ -15,6 +15,7 @@ from deckhand.edge.app import App
 from deckhand.edge.live import EventLoopThread
 from deckhand.settings import read_settings
 from deckhand.storage.sqlite import SqliteStore
+from tests.answers import check_answer
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class FrontDoor:
         chat = url.startswith("/api/chat") and url != "/api/chat/history"
         answer = (self._chat if chat else self._conversations)(event, None)
         given = answer.get("body")
+        check_answer(method, url, answer["statusCode"], given)
         if not given or isinstance(given, str):
             return answer["statusCode"], json.loads(given) if given else None
         return answer["statusCode"], Stream(iter(given))
