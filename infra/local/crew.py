@@ -153,7 +153,8 @@ class Crew:
 
     def _on_gone(self, number: int) -> None:
         """It hung up while it waited: no call may reach it, though its end has not been reported yet."""
-        if (worker := self._workers.get(number)) is not None and not self._closed:
+        worker = self._workers.get(number)
+        if worker is not None and worker.state is not State.GONE and not self._closed:
             logger.warning("A worker hung up", extra={"function": self._name})
             self.kill(worker)
             self._drop(worker)

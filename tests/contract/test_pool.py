@@ -178,7 +178,7 @@ async def test_an_answer_that_nobody_reads_comes_to_its_end(tmp_path: Path) -> N
         assert invocation.fault is None
 
 
-async def test_idle_workers_go_until_the_floor_is_left(tmp_path: Path) -> None:
+async def test_idle_workers_go_until_the_floor_is_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with running_pool(tmp_path, Size(limit=4, idle_seconds=0.1)) as pool:
         calls = [begin(pool, started=str(tmp_path / f"s{n}"), until=str(tmp_path / "go")) for n in range(4)]
         await until(lambda: len(list(tmp_path.glob("s?"))) == 4)
@@ -187,6 +187,7 @@ async def test_idle_workers_go_until_the_floor_is_left(tmp_path: Path) -> None:
             await running.wait()
         await until(lambda: len(pool.crew) == 1)
         assert (await call(pool, say="left"))["said"] == "left"
+    assert caplog.text == "", "nobody is warned of what was meant"
 
 
 async def test_closing_ends_every_process_and_call(tmp_path: Path) -> None:
