@@ -89,6 +89,8 @@ class Api:
         self.parts = Parts(read_settings(environment), store=store)
         self.gateway = FakeGateway(*scripts)
         self.queue = FakeQueue()
+        self.context: Any = None
+        """The platform's, of the calls that follow."""
         known: Callable[[EdgeRequest], Principal] = self.parts.authenticate
         self.people = {f"Bearer {person.id}": person for person in PEOPLE}
         self.parts.__dict__.update(
@@ -143,7 +145,7 @@ class Api:
             body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
         )
         event = proxy_event(request, request_id="request-1", now=MOMENT)
-        answer = self._app(url)(event, None)
+        answer = self._app(url)(event, self.context)
         found = {name.lower(): values[0] for name, values in answer["multiValueHeaders"].items()}
         check_answer(method, url, answer["statusCode"], answer["body"])
         return Answer(answer["statusCode"], found, answer["body"])

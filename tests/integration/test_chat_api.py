@@ -7,6 +7,7 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -285,6 +286,32 @@ def test_case_41_a_quiet_stream_is_kept_alive_by_comments_without_ids(
         pass
     gate.open()
     assert b"event: done" in b"".join(chunks)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("left_ms", "seconds"), [(1_500, 1.0), (61_500, 51.5)])
+@pytest.mark.parametrize("stored", [True, False])
+def test_case_52_a_a_turn_ends_before_its_process_does(
+    deploy: Deploy, left_ms: int, seconds: float, stored: bool
+) -> None:
+    """What the model may still take; what a turn does when that is over is the loop's."""
+    api = deploy(says("Hello"))
+    api.context = SimpleNamespace(get_remaining_time_in_millis=lambda: left_ms)
+    conversation = api.conversation() if stored else None
+    assert api.chat(conversation, "hi").body["reply"] == "Hello"
+    assert 0 < (api.gateway.requests[0].limits.deadline or 720) <= seconds
+
+
+def test_case_52_a_a_tool_loop_whose_process_has_a_moment_left_says_so(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, late = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + late[0])
+    api = deploy([lambda: late.append(late.pop() + 2.0), *asks(call("list_manifests"), text="Let me see.")])
+    api.context = SimpleNamespace(get_remaining_time_in_millis=lambda: 1_500)
+    conversation = api.conversation()
+    answer = api.chat(conversation, "hi").body
+    assert (answer["capped"], answer["cappedBy"]) == (True, "deadline")
+    assert api.shown(conversation)[-1]["content"] == wording.capped("Let me see.", "deadline")
 
 
 def test_a_clients_own_transcript_is_answered_and_not_stored_and_has_no_ids(deploy: Deploy) -> None:
