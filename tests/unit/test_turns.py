@@ -774,6 +774,21 @@ async def test_the_lease_is_renewed_while_a_turn_runs(world: World) -> None:
     assert running.names[-2:] == ["reply", "done"]
 
 
+async def test_a_process_that_slept_over_its_lease_writes_no_word_more(world: World) -> None:
+    """Though nothing has told it yet that its turn was closed."""
+    world.pace = replace(world.pace, watch=60.0)
+
+    def taken_over() -> None:
+        world.clock.time += LEASE_S
+        assert attach(context(world), world.person, world.conversation, 0) is not None
+
+    process = world.process([taken_over, "Ghost words", *says("")[1:]])
+    running, run = begin(process)
+    await run
+    assert running.names[-2:] == ["error", "done"]
+    assert "Ghost" not in str([item.body for item in everything(world)])
+
+
 async def test_text_is_written_in_few_batches_and_other_events_at_once(world: World) -> None:
     world.pace = replace(world.pace, flush_first=60.0, flush_grown=60.0)
     process = world.process([gate := Gate(), *says(*["word "] * 1_000)])
