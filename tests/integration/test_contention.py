@@ -9,12 +9,20 @@ from typing import TypeVar
 import pytest
 
 from deckhand.domain.conversation import MAX_QUEUED
-from deckhand.domain.errors import DeckhandError, IdempotencyMismatch, NoTurnRunning, StorageUnavailable, TurnRunning
+from deckhand.domain.errors import (
+    DeckhandError,
+    GatewayFailed,
+    IdempotencyMismatch,
+    NoTurnRunning,
+    StorageUnavailable,
+    TurnRunning,
+)
+from deckhand.domain.principal import Principal
 from deckhand.turns.idempotency import KEY_LIFE_S, Claimed, claim
 from deckhand.turns.stop import stop_turn
 from deckhand.turns.sweep import sweep
 from tests.fakes import Gate, says, until
-from tests.faults import Process, Running, World
+from tests.faults import Killed, Process, Running, World
 from tests.invariants import check_invariants
 
 Result = TypeVar("Result")
@@ -167,8 +175,18 @@ async def test_a_queue_that_nobody_woke_is_woken_by_the_sweep(world: World) -> N
 async def test_a_message_that_queues_at_the_moment_of_the_finish_is_not_overlooked(
     any_world: World, moment: str
 ) -> None:
-    world = any_world
-    process, other = world.process(says("One.")), world.process(says("Two."))
+    await _check_that_it_is_answered(any_world, moment, reply="One.")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_nor_is_one_when_the_turn_finishes_without_a_reply(world: World, moment: str) -> None:
+    """The finish writes no message then, and the header does not move."""
+    await _check_that_it_is_answered(world, moment, reply=None)
+
+
+async def _check_that_it_is_answered(world: World, moment: str, *, reply: str | None) -> None:
+    process = world.process([GatewayFailed()] if reply is None else says(reply))
+    other = world.process(says("Two."))
     queued: list[Running | Claimed] = []
 
     def enqueue() -> None:
@@ -193,8 +211,38 @@ async def test_a_message_that_queues_at_the_moment_of_the_finish_is_not_overlook
         await waiting
         assert isinstance(queued[0], Running), "it starts a turn itself"
         await queued[0].run()
-    assert texts(world) == ["First.", "One.", "Second.", "Two."]
+    assert texts(world) == ["First.", *([reply] if reply else []), "Second.", "Two."]
     check(world, ["First.", "Second."], ["One.", "Two."])
+
+
+async def test_a_queue_is_found_though_whoever_closed_the_lost_turn_before_it_died_on_the_way(world: World) -> None:
+    started(world.process(), "First.")
+    world.process().start("Second.", on_busy="enqueue")
+    world.clock.time += 31
+    closing = world.process()
+    closing.store.arm("close_lost", "kill after")
+    with pytest.raises(Killed):
+        sweep(closing.context, world.owner.tenant)
+    assert sweep(world.process().context, world.owner.tenant).woken == 1
+
+
+async def test_nobodys_message_is_answered_with_anothers_rights(world: World) -> None:
+    """A token's message waits, and its person writes themselves."""
+    token = Principal(kind="token", id="t1", user="ann", role="viewer", tenant=world.owner.tenant)
+    process = world.process(says("One."))
+    running = started(process, "First.")
+    world.process().start("Second.", on_busy="enqueue", principal=token)
+    await running.run()
+    own = world.process(says("Three."))
+    await own.ask("Third.")
+    assert "Second." not in str(own.gateway.messages(0))
+    answering = world.process(says("Two."))
+    assert await answering.chats.run_queued(world.owner, world.conversation, time_left=None)
+    head = answering.context.turns.head(world.owner, world.conversation)
+    assert head is not None
+    assert head.head.principal == token.name
+    assert texts(world) == ["First.", "One.", "Third.", "Three.", "Second.", "Two."]
+    check(world, ["First.", "Second.", "Third."], ["One.", "Two.", "Three."])
 
 
 async def test_a_queue_that_was_answered_while_it_was_looked_at_starts_nothing(world: World) -> None:

@@ -254,7 +254,8 @@ async def test_one_conversation_that_cannot_be_swept_keeps_no_other_waiting(worl
 
 
 async def test_a_lost_turn_leaves_a_transcript_that_replaced_its_own_alone(world: World) -> None:
-    lost = world.process(["It is ", *says("It is noted.")])
+    lost = world.process()
+    lost.gateway.script(["It is ", logged(lost, "It is "), *says("It is noted.")])
     lost.store.arm("finish", "kill before")
     await outcome(lost)
     await end_by_lease(world)

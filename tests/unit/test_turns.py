@@ -43,7 +43,7 @@ from deckhand.turns.replay import Attachment, attach, replay
 from deckhand.turns.start import NewTurn
 from deckhand.turns.stop import stop_turn
 from tests.fakes import PATIENCE_S, Gate, Hang, Script, asks, call, says, until
-from tests.faults import Process, Running, World
+from tests.faults import Process, Running, Until, World
 from tests.stores import Clock
 
 
@@ -782,11 +782,13 @@ async def test_a_process_that_slept_over_its_lease_writes_no_word_more(world: Wo
         world.clock.time += LEASE_S
         assert attach(context(world), world.person, world.conversation, 0) is not None
 
-    process = world.process([taken_over, "Ghost words", *says("")[1:]])
+    process = world.process()
+    written = Until(process, lambda: "Ghost" in str(everything(world)))
+    process.gateway.script([taken_over, "Ghost words", written, *says("Ghost words")[1:]])
     running, run = begin(process)
     await run
     assert running.names[-2:] == ["error", "done"]
-    assert "Ghost" not in str([item.body for item in everything(world)])
+    assert "Ghost" not in str(everything(world))
 
 
 async def test_text_is_written_in_few_batches_and_other_events_at_once(world: World) -> None:
