@@ -1,6 +1,7 @@
 """Ten thousand credentials that are nearly right, through every door: each is refused, and none breaks anything."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from deckhand.domain.access_token import fingerprint
+from deckhand.domain.account import Account, OpenSession
 from deckhand.storage.sqlite import SqliteStore
 from tests.api import Api
 from tests.stores import Clock
@@ -82,21 +85,33 @@ def spoilt(text: str, secret: str, dice: random.Random) -> str:
         for _ in range(dice.randrange(1, 4)):
             result = dice.choice(ways)(result)
         said = result.partition(" ")[2].strip() if " " in result else result
-        if secret not in (said, result.strip(), result.rpartition("=")[2]):
+        if secret not in (said, result.strip()) and not re.search(rf'\bdeckhand\s*=\s*"*{re.escape(secret)}', result):
             return result
+
+
+def signed_in(api: Api) -> str:
+    """The secret of an owner's session."""
+    secret, now = "session-" + "s" * 35, 1_800_000_000.0
+    session = OpenSession(hash=fingerprint(secret), created_at=now)
+    account = Account(id="owner", name="Olga", role="owner", created_at=now, sessions=(session,))
+    api.parts.store.write([api.parts.sessions.opening("main", account, session)], token="session")
+    return secret
 
 
 @pytest.mark.timeout(600)
 def test_ten_thousand_spoilt_credentials_open_nothing_and_break_nothing(api: Api) -> None:
     dice, seen = random.Random(SEED), Counter[tuple[str, int]]()  # noqa: S311 - the same every time
     secret = api("POST", "/api/tokens", {"name": "n", "role": "owner"}).body["secret"]
+    session = signed_in(api)
     valid: list[tuple[str, str, str]] = [
         ("Authorization", f"Bearer {AGENT}", AGENT),
         ("Authorization", f"Bearer {secret}", secret),
-        ("Cookie", f"theme=dark; deckhand={secret}; lang=en", secret),
-        ("Cookie", f"__Host-deckhand={secret}", secret),
+        ("Cookie", f"theme=dark; deckhand={session}; lang=en", session),
+        ("Cookie", f"deckhand={session}", session),
         ("X-Chat-Token", DIRECT, DIRECT),
     ]
+    for name, text, _ in valid[:-1]:
+        assert api("GET", "/api/conversations", token=None, headers={name: text}).status == 200
     for _ in range(NUMBER):
         name, text, known = dice.choice(valid)
         method, path = ("POST", "/api/chat") if name == "X-Chat-Token" else dice.choice(DOORS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deckhand.domain.account import MAX_SESSIONS
+from deckhand.domain.account import MAX_SESSIONS, Account
 from deckhand.domain.base64url import from_base64, to_base64url
+from deckhand.storage.accounts import Accounts, Edit
 from deckhand.storage.attempts import ATTEMPTS
 from deckhand.storage.port import ItemStore
 from deckhand.storage.sqlite import SqliteStore
@@ -35,6 +37,12 @@ def test_the_first_owner_enrols_with_the_code_and_is_signed_in(deployment: Deplo
     assert browser.signed_in
     status = browser("GET", "/auth/status").body
     assert status == {"signedIn": True, "enrolled": True, "user": {"id": "owner", "name": "Ada", "role": "owner"}}
+
+
+def test_once_there_is_an_owner_their_code_is_not_even_asked_for_a_passkey(deployment: Deployment) -> None:
+    deployment.owner()
+    answer = deployment.browser()("POST", "/auth/register/options", {"invite": ENROL_CODE})
+    assert answer.refusal == (401, "sign_in_failed")
 
 
 def test_the_first_owners_code_lets_in_nobody_else(deployment: Deployment) -> None:
@@ -238,6 +246,50 @@ def test_whatever_is_wrong_is_the_same_refusal(deployment: Deployment, tamper: T
     assert answer.refusal == FAILED
     assert answer.body["error"] == "This did not work. Try again, or with another passkey."
     assert not owner.cookies
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """`act` comes between the proof of the next one who signs in and what is written for it."""
+    real = Accounts.change
+
+    def change(self: Accounts, user: str, edit: Callable[[Account], Edit]) -> Account:
+        monkeypatch.setattr(Accounts, "change", real)
+        act()
+        return real(self, user, edit)
+
+    monkeypatch.setattr(Accounts, "change", change)
+
+
+def test_case_66_of_two_with_one_count_the_second_is_refused(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a copy of the device would have it."""
+    owner, thief = deployment.owner(), deployment.browser()
+    owner.device.counter = 5
+    thief.device = replace(owner.device)
+    stolen, own = thief.device.get(thief.sign_in_options()), owner.device.get(owner.sign_in_options())
+    statuses = []
+    meanwhile(monkeypatch, lambda: statuses.append(owner("POST", "/auth/login/verify", own).status))
+    assert thief("POST", "/auth/login/verify", stolen).refusal == (401, "sign_in_failed")
+    assert statuses == [200]
+
+
+def test_of_two_with_one_recovery_code_the_second_is_refused(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, thief = deployment.owner(), deployment.browser()
+    code = {"code": owner("POST", "/api/recovery-codes").body["codes"][0]}
+    statuses = []
+    meanwhile(monkeypatch, lambda: statuses.append(owner("POST", "/auth/login/recovery", code).status))
+    assert thief("POST", "/auth/login/recovery", code).refusal == (401, "sign_in_failed")
+    assert statuses == [200]
+
+
+def test_an_empty_bearer_is_not_rescued_by_a_session(deployment: Deployment) -> None:
+    owner = deployment.owner()
+    for header in ("", " ", "Bearer", "Bearer "):
+        answer = owner("GET", "/api/credentials", headers={"Authorization": header})
+        assert answer.refusal == (401, "unauthenticated")
 
 
 @pytest.mark.parametrize("tamper", [_frame, _unverified, _other_party], ids=lambda found: found.__name__)
