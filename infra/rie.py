@@ -30,7 +30,7 @@ from infra.tools import ROOT, TOOLS, find_python
 
 BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
 BOOTSTRAP = ROOT / "infra" / "sam_local" / "bootstrap"
-START_S = 20
+START_S = 60
 STOP_S = 5
 BIND = (
     'mount --bind "$1" /var/task && mount -o remount,ro,bind /var/task &&'

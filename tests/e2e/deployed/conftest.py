@@ -1,10 +1,11 @@
 """What `sam build` made, and an account of AWS's that is only an emulator, with the application deployed into it."""
 
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import boto3
@@ -20,6 +21,10 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 TOKEN, KEY = "the callers' token", "the gateway's key"
 TOKEN_PARAMETER, KEY_PARAMETER = "/deckhand/agent-api-token", "/deckhand/chat-api-key"
 ENROL_CODE, ENROL_PARAMETER, ORIGIN = "the first owner's code", "/deckhand/enrol-code", "https://deck.example.test"
+ZONE = "Asia/Kolkata"
+"""Its clocks never change, so that any time of its day comes up once."""
+WAIT_S = 240
+T = TypeVar("T")
 REPLY, TITLE = "Noted, all is well.", "Smooth sailing"
 
 
@@ -30,6 +35,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.deploy)
             # The first test of a run builds and deploys, and a fresh machine downloads first.
             item.add_marker(pytest.mark.timeout(600))
+
+
+def until(state: Callable[[], T]) -> T:
+    """What it gives once that is true. Asks slowly: a caller has 120 requests a minute."""
+    deadline = time.monotonic() + WAIT_S
+    while not (found := state()):
+        assert time.monotonic() < deadline, "the state never came"
+        time.sleep(1)
+    return found
 
 
 def reply_to(request: Any) -> Reply:
@@ -105,7 +119,7 @@ def deployed(built_template: Path, emulator: Emulator, gateway: ScriptedGateway)
         "AgentApiTokenParameter": TOKEN_PARAMETER,
         "EnrolCodeParameter": ENROL_PARAMETER,
         "Origins": ORIGIN,
-        "TimeZone": "Europe/Helsinki",
+        "TimeZone": ZONE,
     }
     command = [
         *(str(sam_tool()), "deploy", "--template-file", str(template), "--stack-name", "deckhand"),

@@ -1,12 +1,9 @@
 """The template deployed, roles enforced: a conversation over the API, and what happens behind it."""
 
-import time
 from typing import Any
 
 from deckhand.domain.cards import SCHEMA
-from tests.e2e.deployed.conftest import KEY, REPLY, TITLE, Deployed
-
-WAIT_S = 60
+from tests.e2e.deployed.conftest import KEY, REPLY, TITLE, Deployed, until
 
 
 def new_conversation(deployed: Deployed) -> str:
@@ -22,7 +19,9 @@ def say(deployed: Deployed, conversation: str, text: str, **more: Any) -> Any:
 
 
 def read(deployed: Deployed, conversation: str) -> Any:
-    return deployed.api.get(f"/api/conversations/{conversation}").json()["conversation"]
+    answer = deployed.api.get(f"/api/conversations/{conversation}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()["conversation"]
 
 
 def test_the_deployment_is_alive(deployed: Deployed) -> None:
@@ -77,10 +76,7 @@ def test_a_stream_ends_with_done(deployed: Deployed) -> None:
 def test_the_queue_makes_a_title_after_the_first_exchange(deployed: Deployed) -> None:
     conversation = new_conversation(deployed)
     say(deployed, conversation, "Hello")
-    deadline = time.monotonic() + WAIT_S
-    while read(deployed, conversation)["title"] != TITLE:
-        assert time.monotonic() < deadline, "no title was made"
-        time.sleep(0.5)
+    until(lambda: read(deployed, conversation)["title"] == TITLE)
 
 
 def test_a_turn_that_is_over_can_be_replayed(deployed: Deployed) -> None:
