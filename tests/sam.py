@@ -16,7 +16,7 @@ SAM = TOOLS["sam"]
 TEMPLATE = ROOT / "template.yaml"
 CONFIG = ROOT / "infra" / "samconfig.toml"
 DEPLOYED_PYTHON = "3.13"
-COMMAND_S = 300
+COMMAND_S = 600
 
 
 def sam_tool() -> Path:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.sam import CONFIG, TEMPLATE, run, sam_environment, sam_tool, transformed_template
+from tests.sam import TEMPLATE, transformed_template
 
 # The only actions that have no resource to name.
 RESOURCELESS = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
@@ -101,11 +101,6 @@ def named(resource: Any) -> str:
         return name
     text: str = resource["Fn::Sub"]
     return text.rpartition("${")[2].rstrip("}")
-
-
-def test_sam_validate_and_its_linter_find_no_fault() -> None:
-    command = [str(sam_tool()), "validate", "--lint", "--config-file", str(CONFIG), "--template", str(TEMPLATE)]
-    assert "is a valid SAM Template" in run(command, sam_environment())
 
 
 def test_all_routes_of_chat_stream_and_no_others(resources: Resources) -> None:

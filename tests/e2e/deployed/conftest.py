@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.deploy)
             # The first test of a run builds and deploys, and a fresh machine downloads first.
-            item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.timeout(1500))
 
 
 def until(state: Callable[[], T]) -> T:
