@@ -131,7 +131,7 @@ def deployed(built_template: Path, emulator: Emulator, gateway: ScriptedGateway)
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     address = urlsplit(outputs["ApiUrl"])
     api = f"{emulator.url}/_aws/execute-api/{str(address.hostname).partition('.')[0]}{address.path}"
-    with httpx2.Client(base_url=api, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
+    with httpx2.Client(base_url=api, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=WAIT_S) as client:
         yield Deployed(client, gateway)
 
 

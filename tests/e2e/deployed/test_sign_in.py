@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.authenticator import Authenticator
-from tests.e2e.deployed.conftest import ENROL_CODE, ORIGIN, Deployed, Emulator
+from tests.e2e.deployed.conftest import ENROL_CODE, ORIGIN, WAIT_S, Deployed, Emulator
 
 
 def enrolled(client: httpx2.Client, code: str) -> httpx2.Client:
@@ -27,7 +27,7 @@ def enrolled(client: httpx2.Client, code: str) -> httpx2.Client:
 @pytest.fixture(scope="module")
 def owner(deployed: Deployed) -> Iterator[httpx2.Client]:
     """Enrolled with the code from the parameter store."""
-    with httpx2.Client(base_url=deployed.api.base_url, headers={"Origin": ORIGIN}, timeout=60) as client:
+    with httpx2.Client(base_url=deployed.api.base_url, headers={"Origin": ORIGIN}, timeout=WAIT_S) as client:
         yield enrolled(client, ENROL_CODE)
 
 
@@ -44,7 +44,7 @@ def test_a_cookie_that_is_made_up_opens_nothing(owner: httpx2.Client, path: str)
 
 def test_an_invited_viewer_reads_and_writes_nothing(owner: httpx2.Client) -> None:
     invite = owner.post("/api/invites", json={"role": "viewer"}).json()["code"]
-    with httpx2.Client(base_url=owner.base_url, headers={"Origin": ORIGIN}, timeout=60) as client:
+    with httpx2.Client(base_url=owner.base_url, headers={"Origin": ORIGIN}, timeout=WAIT_S) as client:
         viewer = enrolled(client, invite)
         assert viewer.get("/api/manifests").status_code == 200
         assert viewer.post("/api/manifests", json={"meta": {"id": "x", "label": "X"}}).status_code == 403
