@@ -1,13 +1,16 @@
 """Calls that are large, or many: they wait or are refused, and never break a turn."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from deckhand.agent.chat import ToolCall
 from deckhand.agent.tools import MAX_PROPOSED_BYTES
+from deckhand.storage.port import Item, ItemStore, Key, Op
 from tests.fakes import asks, call, says
-from tests.gated import DONE, WEIGHTS, Gated, delete, remove
+from tests.gated import DONE, WEIGHTS, Gated, delete, gated, remove
+from tests.stores import EachCall
 
 
 def empty_texts(bytes_: int, *, id: str = "c1") -> ToolCall:
@@ -92,3 +95,67 @@ def test_a_large_row_of_other_arguments_is_written_or_refused_and_never_lost_sig
     assert api.confirm(proposal, DONE, arguments=edited).status == 200
     assert len((api.rows("weight") or [])[2]["note"]) == 59_000
     assert api.open() == []
+
+
+# -- what asking costs
+
+
+class Counting(EachCall):
+    """Counts requests, but for those that come by the clock: batches of the log, and looks at the lease."""
+
+    def __init__(self, inner: ItemStore) -> None:
+        super().__init__(inner)
+        self.count = 0
+
+    def at(self, call: Callable[[], Any]) -> Any:
+        self.count += 1
+        return call()
+
+    def get(self, key: Key) -> Item | None:
+        self.count -= key.sk == "head"
+        return super().get(key)
+
+    def write(self, ops: Sequence[Op], *, token: str) -> None:
+        self.count -= all(op.key.sk.startswith("e#") for op in ops)
+        super().write(ops, token=token)
+
+
+def cost(counting: Counting, act: Callable[[], object], settle: Callable[[], None]) -> int:
+    began = counting.count
+    act()
+    settle()
+    return counting.count - began
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        remove(),
+        delete(),
+        call("update_row", {"id": "weight", "path": "[index=0]", "changes": {"doses": None}}),
+        call("write_manifest_data", {"id": "weight", "data": WEIGHTS[:1]}),
+        call("rename_data_field", {"id": "weight", "from_key": "kg", "to_key": "kilos"}),
+        call("patch_manifest", {"id": "weight", "patch": {"meta": {"writeable": {"fromWebapp": False}}}}),
+    ],
+    ids=lambda asked: str(asked.name),
+)
+def test_a_gated_write_costs_at_most_three_requests_more_than_a_free_one(store: ItemStore, asked: ToolCall) -> None:
+    """Beside the turn that goes on, which costs what a turn costs that calls nothing."""
+    counting, costs = Counting(store), dict[str, int]()
+    for switch, card in (("none", "sleep"), ("destructive", "weight")):
+        there = ToolCall(asked.id, asked.name, asked.arguments.replace("weight", card))
+        with gated(counting, card, CONFIRM_WRITES=switch) as api:
+            rows = api("GET", f"/api/manifests/{card}/rows").body["rows"]
+            changes = {"changes": {"doses": [1]}}
+            assert api("PATCH", f"/api/manifests/{card}/rows/{rows[0]['rowId']}", changes).status == 200
+            if switch == "none":
+                costs["plain"] = cost(counting, lambda: api.say("Hello.", DONE), api.settle)
+                costs["free"] = cost(counting, lambda: api.say("Do it.", asks(there), DONE), api.settle)  # noqa: B023
+                continue
+            costs["plain"] = min(costs["plain"], cost(counting, lambda: api.say("Hello.", DONE), api.settle))
+            proposals = list[str]()
+            costs["gated"] = cost(counting, lambda: proposals.extend(api.propose(there)), api.settle)  # noqa: B023
+            assert len(proposals) == 1
+            costs["gated"] += cost(counting, lambda: api.confirm(proposals[0], DONE), api.settle)  # noqa: B023
+            assert api.told()[-1].get("ok") is True
+    assert costs["gated"] - costs["free"] - costs["plain"] <= 3, costs

@@ -123,8 +123,8 @@ def _requests(parts: Parts, counting: CountingStore, kind: str | None) -> int:
     asked = counting.operations
     proposal = _only(parts.decisions.all(turn.owner, conversation))
     began += counting.operations - asked  # no client looks for it: the turn's end names it
-    parts.decisions.confirm(OWNER, parts.decisions.find(turn.owner, proposal.id))
-    _run(chats.go_on(NewTurn(OWNER, conversation, [], answers=proposal.turn_id), TurnWish(messages=[])))
+    decided = parts.decisions.confirm(OWNER, parts.decisions.find(turn.owner, proposal.id)).proposal
+    _run(chats.go_on(NewTurn(OWNER, conversation, [], answers=proposal.turn_id), TurnWish([], decided=[decided])))
     return counting.operations - began
 
 

@@ -160,6 +160,7 @@ class ProposalRoutes:
         if asked.claim is not None and (known := claimed(self._context, asked.claim)) is not None:
             return self._answers.of_known(asked.owner, known, stream=asked.stream)
         outcomes: list[Decision] = []
+        done: dict[str, Proposal] = {}
         changes: dict[str, str] = {}
         counts = False
         for verdict, one in zip(verdicts, stored, strict=True):
@@ -174,14 +175,23 @@ class ProposalRoutes:
                 continue
             counts = True
             outcomes.append(_told(decided))
+            done[verdict.id] = decided.proposal
             changes |= {change["id"]: change["change"] for change in decided.result.changes}
         more: Mapping[str, Any] = {"decisions": outcomes} if asked.several else outcomes[0]
-        fresh = self._decisions.find(asked.owner, proposal.id).proposal
+        fresh = done.get(proposal.id) or self._decisions.find(asked.owner, proposal.id).proposal
         if still := self._decisions.open_in(asked.owner, fresh):
             return json_answer(200, {"status": "awaiting_confirmation", "open": still, **more})
         if not counts or not proposal.conversation or self._chats is None:
             return json_answer(200, {"status": "decided", **more})
-        return self._go_on(self._chats, proposal, asked, more, changes)
+        decisions = outcomes if asked.several else ()
+        wish = wish_of(
+            proposal,
+            time_left=time_left(asked.context),
+            changes=changes,
+            decided=list(done.values()),
+            decisions=decisions,
+        )
+        return self._go_on(self._chats, proposal, asked, more, wish)
 
     def _pass_by(self, error: DeckhandError, proposal: Proposal, asked: _Asked) -> None:
         """A proposal that ran out of time may have been the last that its turn waited for."""
@@ -214,14 +224,10 @@ class ProposalRoutes:
         same = (known.state == "rejected") == (verdict.decision == "reject") and verdict.arguments is None
         return stands and same and not self._decisions.open_in(asked.owner, known)
 
-    def _go_on(
-        self, chats: Chats, proposal: Proposal, asked: _Asked, more: Mapping[str, Any], changes: Mapping[str, str]
-    ) -> Any:
+    def _go_on(self, chats: Chats, proposal: Proposal, asked: _Asked, more: Mapping[str, Any], wish: TurnWish) -> Any:
         """The turn, for whom it was. What was decided stands, whatever becomes of it, and every answer says so."""
         principal = acting(asked.principal, proposal)
         new = NewTurn(principal, proposal.conversation, [], claim=asked.claim, answers=proposal.turn_id)
-        decisions = more["decisions"] if asked.several else ()
-        wish = wish_of(proposal, time_left=time_left(asked.context), changes=changes, decisions=decisions)
         try:
             started = self._started(chats, new, wish)
         except TurnRunning as running:

@@ -29,9 +29,13 @@ class Endings:
             raise NotAllowed("Whoever this is done for may not do it any more.")
 
     def over(self, principal: Principal) -> bool:
-        if principal.until is not None and self._now() >= principal.until:
-            return True
-        return any(self._store.get(check.key) is not None for check in self.checks(principal))
+        return self.is_past(principal) or any(
+            self._store.get(check.key) is not None for check in self.checks(principal)
+        )
+
+    def is_past(self, principal: Principal) -> bool:
+        """Whether its time is over. No read; the rest is in `checks`."""
+        return principal.until is not None and self._now() >= principal.until
 
     def checks(self, *principals: Principal) -> list[Check]:
         """As conditions of another write, which fails where the rights of any have ended. Times are not in it."""

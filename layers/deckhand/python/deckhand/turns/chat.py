@@ -95,7 +95,8 @@ class Watcher(Protocol):
 class TurnWish:
     """What a caller asks for. `messages` are `(role, content)`; `time_left` is what the process has, in seconds;
     `pinned` is asked instead of the deployment's gateway, and nothing twice; `changes` were made to cards by the
-    decisions that this turn goes on from, and `decisions` tells of each, where they came together.
+    decisions that this turn goes on from; `decided` are those proposals with their results, as far as they are known
+    here, and `decisions` tells of each, where they came together.
     """
 
     messages: Sequence[tuple[Literal["user", "assistant"], str]]
@@ -105,6 +106,7 @@ class TurnWish:
     time_left: float | None = None
     pinned: ChatGateway | None = None
     changes: Mapping[str, str] = field(default_factory=dict)
+    decided: Sequence[Proposal] = ()
     decisions: Sequence[Mapping[str, Any]] = ()
 
 
@@ -113,6 +115,7 @@ def wish_of(
     *,
     time_left: float | None,
     changes: Mapping[str, str] | None = None,
+    decided: Sequence[Proposal] = (),
     decisions: Sequence[Mapping[str, Any]] = (),
 ) -> TurnWish:
     """For the turn that goes on from a decision, in the way of the one that proposed."""
@@ -122,6 +125,7 @@ def wish_of(
         viewed_card=proposal.viewed_card,
         time_left=time_left,
         changes=changes or {},
+        decided=decided,
         decisions=decisions,
     )
 
@@ -298,7 +302,8 @@ class Chats:
         chars = self._settings.window_chars
         messages = newest_that_fit(newest_messages(self._context.store, turn.owner, header, chars), chars)
         kept = replayed(newest_exchanges(self._context.store, turn.owner, header))
-        told = settled(self._context, self._decisions, turn.owner, header, kept)
+        known = {proposal.id: proposal for proposal in wish.decided}
+        told = settled(self._context, self._decisions, turn.owner, header, kept, known=known)
         if told.waits or len({exchange.turn_id for exchange in kept}) == REPLAYED_TURNS:
             # Older ones, which were not read, may wait too.
             self._waited.add(turn.id)

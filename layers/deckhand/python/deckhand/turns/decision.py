@@ -186,8 +186,8 @@ class Decisions:
         for who in dict.fromkeys((principal, acting(principal, proposal))):
             caller = replace(self._caller_for(who, proposal.channel), confirmed=True, origin=origin)
             decision = permission(caller, operation, given, confirmed=True)
-            # Who decides was looked up a moment ago.
-            if decision.verdict != "allow" or (who != principal and self._endings.over(who)):
+            # Whether it was taken back is a condition of the decision.
+            if decision.verdict != "allow" or self._endings.is_past(who):
                 note(caller, describe(caller, operation, given, "denied", decision))
                 raise NotAllowed()
         # Arguments that a person edited are their own: they were not shown what those change.
@@ -232,7 +232,8 @@ class Decisions:
             every = [*ops, *switches, *rights, *listed, *put_expiring(owner, moved)]
             write_surely(self._context.store, every, token=self._context.new_id())
         except ConditionFailed as failed:
-            if failed.index >= len(ops) + len(switches):
+            if call is not None and failed.index >= len(ops) + len(switches):
+                note(call.caller, describe(call.caller, call.operation, call.given, "denied", call.decision))
                 raise NotAllowed() from None
             if failed.index >= len(ops):
                 raise AgentSwitchedOff() from None

@@ -27,14 +27,22 @@ class Settled:
 
 
 def settled(
-    context: TurnContext, decisions: Decisions, owner: Owner, header: Header, exchanges: Sequence[Exchange]
+    context: TurnContext,
+    decisions: Decisions,
+    owner: Owner,
+    header: Header,
+    exchanges: Sequence[Exchange],
+    *,
+    known: Mapping[str, Proposal],
 ) -> Settled:
     """What became of calls that waited. What is final is written back, by the one turn that may write in this
-    conversation now.
+    conversation now. `known` are decided ones; where others wait, all are looked up.
     """
     if not waits(exchanges):
         return Settled(list(exchanges), waits=False)
-    known = {stored.proposal.id: stored.proposal for stored in decisions.all(owner, header.id)}
+    waiting_ids = {c.proposal.id for exchange in exchanges for c in exchange.calls if _waits(c) and c.proposal}
+    if not waiting_ids <= known.keys():
+        known = {stored.proposal.id: stored.proposal for stored in decisions.all(owner, header.id)}
     now, shown, final, waiting = context.now(), list[Exchange](), list[Put](), False
     for exchange in exchanges:
         calls = [_told(call, known, now) for call in exchange.calls]
