@@ -53,7 +53,7 @@ def check_answer(method: str, path: str, status: int, content: Any) -> None:
     if not 200 <= status < 300 or not isinstance(content, str):
         return
     said = f"{method} {path} {status}"
-    declared = next((route for route, pattern in _patterns() if pattern.fullmatch(path)), "nothing")
+    declared = declared_path(path) or "nothing"
     answers = document()["paths"].get(declared, {}).get(method.lower(), {}).get("responses", {})
     assert str(status) in answers, f"{said}: not declared"
     if status == 204:
@@ -86,8 +86,12 @@ def _registry() -> Registry:
     return Registry([(HTTP, document()), (RESULTS, declared)])
 
 
+def declared_path(path: str) -> str | None:
+    """As the document has it; paths without parts come first, as the router has it."""
+    return next((known for known, pattern in _patterns() if pattern.fullmatch(path)), None)
+
+
 @cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    """Paths without parts first, as the router has it."""
     paths = sorted(document()["paths"], key=lambda path: path.count("{"))
     return [(path, re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))) for path in paths]

@@ -19,7 +19,7 @@ from deckhand.edge.request import Request as EdgeRequest
 from deckhand.settings import read_settings
 from deckhand.storage.port import ItemStore
 from infra.local.events import Request, proxy_event
-from tests.answers import check_answer
+from tests.answers import check_answer, declared_path
 from tests.fakes import PATIENCE_S, FakeGateway, FakeQueue, Script
 from tests.front_door import Frame, Stream
 
@@ -64,12 +64,6 @@ class Answer:
 async def others() -> None:
     """Waits for all that the loop still does."""
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
-
-
-IDENTITY = (
-    "/auth/",
-    *(f"/api/{name}" for name in ("credentials", "invites", "policy", "push/", "recovery-codes", "tokens", "users")),
-)
 
 
 class Api:
@@ -151,11 +145,9 @@ class Api:
         return Answer(answer["statusCode"], found, answer["body"])
 
     def _app(self, url: str) -> App:
-        if url.startswith("/api/chat") and url != "/api/chat/history":
-            return self._chat
-        if url.startswith(("/api/manifests", "/api/settings", "/api/reports", "/api/feedback")):
-            return self._manifests
-        return self._identity if url.startswith(IDENTITY) else self._conversations
+        path = declared_path(url)
+        apps = (self._chat, self._manifests, self._identity)
+        return next((app for app in apps if path in app.paths), self._conversations)
 
     def conversation(self, **given: Any) -> str:
         made: str = self("POST", "/api/conversations", given).body["conversation"]["id"]

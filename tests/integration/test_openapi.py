@@ -126,6 +126,30 @@ def test_the_document_names_every_route_and_no_other(product: Product) -> None:
     assert {(method, path) for path, item in document()["paths"].items() for method in item} == served
 
 
+def test_every_json_answer_is_described_by_its_parts() -> None:
+    components = document()["components"]["schemas"]
+    bare = [
+        (method, path)
+        for path, item in document()["paths"].items()
+        for method, route in item.items()
+        for status, answer in route["responses"].items()
+        if status != "default" and "application/json" in answer.get("content", {})
+        for schema in [answer["content"]["application/json"]["schema"]]
+        if not {"$ref", "anyOf", "properties"} & set(schema)
+    ]
+    assert bare == []
+    # A name that two shapes share would come with the modules that they are in.
+    assert [name for name in components if not name.isalpha()] == []
+
+
+def test_an_answer_with_a_field_that_is_not_declared_is_found() -> None:
+    check_answer("POST", "/auth/logout", 200, '{"ok":true}')
+    with pytest.raises(AssertionError, match="'more' was unexpected"):
+        check_answer("POST", "/auth/logout", 200, '{"ok":true,"more":1}')
+    with pytest.raises(AssertionError, match="not declared"):
+        check_answer("POST", "/auth/logout", 201, '{"ok":true}')
+
+
 @SCHEMA.parametrize()
 @hypothesis.settings(SETTINGS, max_examples=4, phases=[hypothesis.Phase.generate])
 def test_no_generated_request_makes_a_route_fail(case: Case, product: Product) -> None:

@@ -1,10 +1,12 @@
 """The registry: one declaration, every surface."""
 
 import re
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 import pytest
 from pydantic import Field
+from typing_extensions import is_typeddict
 
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
@@ -97,6 +99,14 @@ def test_004_01_a_marked_operation_is_a_tool_and_an_unmarked_one_is_not() -> Non
 
 def test_the_agent_has_all_tools_and_no_others() -> None:
     assert {operation.name for operation in REGISTRY.tools()} == AGENT_TOOLS
+
+
+@each
+def test_every_operation_declares_what_it_answers_by_its_annotation(operation: Operation) -> None:
+    shapes = get_args(operation.output) or (operation.output,)
+    nothing = shapes == (NoneType,)
+    assert nothing or all(is_typeddict(shape) for shape in shapes)
+    assert nothing == (operation.http is not None and operation.http.status == 204)
 
 
 @each
