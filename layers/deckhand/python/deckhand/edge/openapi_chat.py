@@ -131,10 +131,14 @@ CHAT_PATHS: dict[str, dict[str, Any]] = {
     "/api/chat/status": {"get": _route("chat_status", "Whether chat is set up", {"200": answer("OK", ChatStatus)})},
     "/api/chat/turns": {
         "get": _route(
-            "list_turns", "List running turns", {"200": answer("Yours; an operator sees all.", RunningTurns)}
+            "list_turns",
+            "List running turns",
+            {"200": answer("Yours; an owner, and the operator, sees everybody's.", RunningTurns)},
         ),
         "delete": _route(
-            "stop_turns", "Stop all running turns", {"200": answer("Yours; an operator stops all.", StoppedTurns)}
+            "stop_turns",
+            "Stop all running turns",
+            {"200": answer("Yours; an owner, and the operator, stops everybody's.", StoppedTurns)},
         ),
     },
     "/api/chat/proposals": {
