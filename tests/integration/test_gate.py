@@ -416,6 +416,9 @@ def test_the_list_of_all_that_waits_is_bounded(api: Gated, monkeypatch: pytest.M
     listed = [one["id"] for one in api("GET", PROPOSALS).body["proposals"]]
     assert len(listed) == 2
     assert set(listed) < set(made)
+    api.decide({"id": listed[0], "decision": "confirm"}, {"id": listed[1], "decision": "reject"})
+    [left] = api("GET", PROPOSALS).body["proposals"]
+    assert {left["id"], *listed} == set(made), "what is decided takes no place in it"
 
 
 def test_what_is_taken_back_from_a_dead_process_is_listed_again(api: Gated, store: ItemStore) -> None:
