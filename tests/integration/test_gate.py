@@ -313,6 +313,18 @@ def test_a_deleted_conversation_takes_its_proposals_with_it(api: Gated) -> None:
 # -- meanwhile
 
 
+def test_nothing_is_done_for_a_conversation_whose_deletion_did_not_come_to_its_end(
+    api: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [first, second] = api.propose(delete(), remove(id="c2"))
+    with monkeypatch.context() as dying:
+        dying.setattr("deckhand.storage.deletion.finish_deletion", lambda *_: None)
+        assert api("DELETE", f"/api/conversations/{api.talk}").status == 200
+    assert api.confirm(first).refusal == (404, "unknown_conversation")
+    assert api.reject(second).refusal == (404, "unknown_conversation")
+    assert api.rows("weight") == WEIGHTS
+
+
 def test_defect_5_a_message_that_comes_while_a_call_waits_is_answered(api: Gated) -> None:
     [proposal] = api.propose(delete())
     answer = api.say("What was my last weight?", says("85.0 kg."))
