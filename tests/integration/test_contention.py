@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from deckhand.domain.conversation import MAX_QUEUED
+from deckhand.domain.conversation import MAX_QUEUED, Header
 from deckhand.domain.errors import (
     DeckhandError,
     GatewayFailed,
@@ -18,7 +18,10 @@ from deckhand.domain.errors import (
     TurnRunning,
 )
 from deckhand.domain.principal import Principal
-from deckhand.turns.idempotency import KEY_LIFE_S, Claimed, claim
+from deckhand.turns.chat import TurnWish
+from deckhand.turns.idempotency import KEY_LIFE_S, Claim, Claimed, claim
+from deckhand.turns.replay import attach
+from deckhand.turns.start import NewTurn
 from deckhand.turns.stop import stop_turn
 from deckhand.turns.sweep import sweep
 from tests.fakes import Gate, says, until
@@ -213,6 +216,45 @@ async def _check_that_it_is_answered(world: World, moment: str, *, reply: str | 
         await queued[0].run()
     assert texts(world) == ["First.", *([reply] if reply else []), "Second.", "Two."]
     check(world, ["First.", "Second."], ["One.", "Two."])
+
+
+async def test_a_key_that_comes_to_two_conversations_at_once_starts_a_turn_in_one(world: World) -> None:
+    def key(body: bytes) -> Claim:
+        return claim(world.person, "k", body)
+
+    process, first, second = world.process(), world.conversation, "c2"
+    header = Header(id=second, created_at="2027-01-15T08:00:00Z", updated_at="2027-01-15T08:00:00Z")
+    process.context.conversations.create(world.owner, header, [], token=world.new_id())
+
+    def in_the_second() -> None:
+        new = NewTurn(world.person, second, ["Hi."], claim=key(b"second"))
+        assert isinstance(world.process().chats.start(new, TurnWish(messages=[])), tuple)
+
+    process.store.arm("start", hook=in_the_second)
+    with pytest.raises(IdempotencyMismatch):
+        process.start("Hi.", claim=key(b"first"))
+    assert texts(world) == []
+    assert process.context.turns.head(world.owner, first) is None
+
+
+def stops(world: World) -> None:
+    with pytest.raises(NoTurnRunning):
+        stop_turn(world.process().context, world.owner, world.conversation)
+
+
+def watches(world: World) -> None:
+    assert attach(world.process().context, world.person, world.conversation, 0) is not None
+
+
+@pytest.mark.parametrize("touches", [stops, watches])
+async def test_whoever_touches_a_conversation_whose_turn_was_lost_wakes_its_queue(
+    world: World, touches: Callable[[World], None]
+) -> None:
+    started(world.process(), "First.")
+    world.process().start("Second.", on_busy="enqueue")
+    world.clock.time += 31
+    touches(world)
+    assert [job.kind for job in world.jobs.jobs] == ["queued_turn"]
 
 
 async def test_a_queue_is_found_though_whoever_closed_the_lost_turn_before_it_died_on_the_way(world: World) -> None:

@@ -116,7 +116,7 @@ class Counting:
     def __init__(self, inner: ItemStore) -> None:
         self.inner, self.most, self.queries = inner, 0, 0
         self._now, self._lock = 0, threading.Lock()
-        self._enough = threading.Event()
+        self._enough, self._more = threading.Event(), threading.Event()
 
     def get(self, key: Key) -> Any:
         return self.inner.get(key)
@@ -127,10 +127,13 @@ class Counting:
         with self._lock:
             self._now += 1
             self.queries += 1
-            self.most = max(self.most, self._now)
-            if self._now == IN_FLIGHT:
-                self._enough.set()
-        # Held until as many are there as may be; one more would be seen.
+            self.most, last = max(self.most, self._now), self._now == IN_FLIGHT
+            if self._now > IN_FLIGHT:
+                self._more.set()
+        if last:
+            # As many are there as may be; one more has a moment to be seen.
+            self._more.wait(0.2)
+            self._enough.set()
         self._enough.wait(30)
         try:
             return self.inner.query(table, pk, **options)
