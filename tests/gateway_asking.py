@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,12 +61,15 @@ class Asker:
 
 @asynccontextmanager
 async def asker(
-    url: str, *, key: str | None = "test-key", model: str = "m", prompt_cache: bool = True
+    url: str, *, key: str | Callable[[], str | None] | None = "test-key", model: str = "m", prompt_cache: bool = True
 ) -> AsyncIterator[Asker]:
     numbers = itertools.count(1)
     pauses = Pauses()
     gateway = HttpGateway(
-        Endpoint(url, key, model, prompt_cache), new_id=lambda: f"made{next(numbers)}", sleep=pauses, wall=lambda: NOW
+        Endpoint(url, key if callable(key) else lambda: key, model, prompt_cache),
+        new_id=lambda: f"made{next(numbers)}",
+        sleep=pauses,
+        wall=lambda: NOW,
     )
     try:
         yield Asker(gateway, pauses)

@@ -111,7 +111,7 @@ async def test_case_17_a_stop_ends_the_pause(scripted_gateway: ScriptedGateway) 
         pausing.set()
         await asyncio.Event().wait()
 
-    gateway = HttpGateway(Endpoint(scripted_gateway.url, "k", "m", True), new_id=str, sleep=sleep)
+    gateway = HttpGateway(Endpoint(scripted_gateway.url, lambda: "k", "m", True), new_id=str, sleep=sleep)
     asking = asyncio.create_task(anext(gateway.stream(StepRequest(QUESTION, []))))
     await pausing.wait()
     asking.cancel()
@@ -341,7 +341,7 @@ async def test_parallel_steps_each_get_their_own_answer(scripted_gateway: Script
 
 def test_one_gateway_serves_several_event_loops(scripted_gateway: ScriptedGateway) -> None:
     scripted_gateway.queue(text_reply("Hi"), text_reply("Hi"))
-    gateway = HttpGateway(Endpoint(scripted_gateway.url, "k", "m", True), new_id=str)
+    gateway = HttpGateway(Endpoint(scripted_gateway.url, lambda: "k", "m", True), new_id=str)
 
     async def one() -> int:
         items = [item async for item in gateway.stream(StepRequest(QUESTION, []))]
@@ -475,6 +475,16 @@ async def test_case_26_a_plain_try_that_is_refused_too_teaches_nothing(scripted_
         await asked.ask(MESSAGES)
 
     assert scripted_gateway.requests[2].messages[0]["content"] == SYSTEM
+
+
+async def test_a_key_that_changes_is_used_by_the_next_request(scripted_gateway: ScriptedGateway) -> None:
+    scripted_gateway.queue(*[text_reply("Hi")] * 3)
+    keys = iter(["old", "new", None])
+    async with asker(scripted_gateway.url, key=lambda: next(keys)) as asked:
+        for _ in range(3):
+            await asked.ask()
+    sent = [request.headers.get("authorization") for request in scripted_gateway.requests]
+    assert sent == ["Bearer old", "Bearer new", None]
 
 
 # -- the longest answer

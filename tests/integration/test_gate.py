@@ -628,6 +628,8 @@ def test_what_is_gone_can_still_be_switched_on(api: Gated) -> None:
     token = api("POST", "/api/tokens", {"name": "t", "role": "agent"}).body["id"]
     api.switch(False, "token", token)
     api("DELETE", f"/api/tokens/{token}")
+    wish = {"scope": "token", "id": token, "enabled": False}
+    assert api("PUT", "/api/agent/switches", wish).refusal == (404, "unknown_token")
     api.switch(True, "token", token)
     assert api("GET", "/api/agent/switches").body == {"off": []}
 

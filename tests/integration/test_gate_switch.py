@@ -16,6 +16,16 @@ OFF = (403, "agent_switched_off")
 HELLO = {"messages": [{"role": "user", "content": "Hello."}]}
 
 
+def test_a_token_for_the_route_of_an_act_sees_and_decides_calls_of_its_tool(api: Gated) -> None:
+    [proposal] = api.propose(remove())
+    other, same = (api.token("editor", operations=["chat", name]) for name in ("add_row", "delete_row"))
+    assert api.open(token=other) == []
+    assert api.confirm(proposal, token=other).refusal == (404, "unknown_proposal")
+    assert [one["id"] for one in api.open(token=same)] == [proposal]
+    assert api.confirm(proposal, DONE, token=same).status == 200
+    assert api.rows("weight") == WEIGHTS[1:]
+
+
 def made_token(api: Gated) -> tuple[str, str]:
     """Id and secret of an agent's token."""
     made = api("POST", "/api/tokens", {"name": "t", "role": "agent"}).body

@@ -127,10 +127,9 @@ class Parts:
         settings = self.settings
         if settings.chat_endpoint_url is None:
             return None
-        key = _secret(settings.chat_api_key)
         endpoint = Endpoint(
             url=settings.chat_endpoint_url,
-            api_key=key,
+            api_key=lambda: _secret(settings.chat_api_key),
             model=settings.chat_model,
             prompt_cache=settings.chat_prompt_cache,
         )

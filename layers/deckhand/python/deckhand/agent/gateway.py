@@ -41,12 +41,12 @@ _HEADERS_OF_HTTP = {"host", "content-length", "connection"}
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`url` is the full address of chat completions, used exactly as it is. Without a key there is no
-    `Authorization`.
+    """`url` is the full address of chat completions, used exactly as it is. `api_key` is asked for at each request, as
+    a secret may change, and may block; without a key there is no `Authorization`.
     """
 
     url: str
-    api_key: str | None = field(repr=False)
+    api_key: Callable[[], str | None] = field(repr=False)
     model: str
     prompt_cache: bool
 
@@ -260,13 +260,13 @@ def _connect(endpoint: Endpoint) -> "AsyncOpenAI":
         "accept-encoding": "identity",
         "content-type": "application/json",
         "user-agent": "deckhand",
-        **({"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}),
     }
 
     async def only_ours(request: "Request") -> None:
+        key = await asyncio.to_thread(endpoint.api_key)
         for name in set(request.headers) - _HEADERS_OF_HTTP:
             del request.headers[name]
-        request.headers.update(headers)
+        request.headers.update(headers | ({"authorization": f"Bearer {key}"} if key else {}))
 
     try:
         roots = create_ssl_context()

@@ -132,7 +132,7 @@ class Left:
         longest = LONGEST_ANSWER if self.tokens is None else min(LONGEST_ANSWER, self.tokens - prompt)
         if self.cost is not None and price is not None:
             longest = price.longest(self.cost - price.at_most(input=prompt, output=0), within=max(0, longest))
-        return longest if longest >= ANSWER_TOKENS and not self.is_nothing else 0
+        return longest if longest >= ANSWER_TOKENS else 0
 
     def refusal(self, now: float, zone: ZoneInfo) -> DailyAllowanceUsedUp:
         return DailyAllowanceUsedUp(left=self.fields(), resetsAt=resets_at(now, zone))
