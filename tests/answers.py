@@ -15,6 +15,7 @@ from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.registry import Operation
 
 HTTP, RESULTS = "urn:http", "urn:results"
+EVENTS = {"reply": "Reply", "proposal": "ShownProposal"}
 
 
 class Watch:
@@ -62,6 +63,13 @@ def check_answer(method: str, path: str, status: int, content: Any) -> None:
     where = [declared, method.lower(), "responses", str(status), "content", "application/json", "schema"]
     fault = misfit(HTTP, "/".join(["/paths", *(part.replace("/", "~1") for part in where)]), loads(content))
     assert fault is None, f"{said}: {fault}"
+
+
+def check_event(name: str, data: Any) -> None:
+    """Of a stream: what stands for the answer, and what it waits for."""
+    if (shape := EVENTS.get(name)) is not None:
+        fault = misfit(HTTP, f"/components/schemas/{shape}", data)
+        assert fault is None, f"event {name}: {fault}"
 
 
 def misfit(document: str, pointer: str, value: Any) -> str | None:

@@ -15,7 +15,7 @@ from deckhand.edge.app import App
 from deckhand.edge.live import EventLoopThread
 from deckhand.settings import read_settings
 from deckhand.storage.sqlite import SqliteStore
-from tests.answers import check_answer
+from tests.answers import check_answer, check_event
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Stream:
             self.rest += next(self.chunks).decode()
             *whole, self.rest = self.rest.split("\n\n")
             self.waiting += [frame for frame in map(parsed, whole) if frame is not None]
-        return self.waiting.pop(0)
+        frame = self.waiting.pop(0)
+        check_event(frame.name, frame.data)
+        return frame
 
     def until(self, name: str) -> Frame:
         return next(frame for frame in self if frame.name == name)
