@@ -327,11 +327,21 @@ def test_the_model_is_told_of_each_card_in_one_line(story: Story) -> None:
 def test_reminders_that_are_switched_off_stay_so_and_the_model_is_told(story: Story) -> None:
     story.deck.create(notifications={"enabled": False, "items": []})
     given = {"label": "Am", "title": "Weigh in", "body": "Now", "trigger": {"type": "daily", "time": "08:00"}}
-    story.turn(*(call("set_notification", {"card_id": "weight", **given}, id=f"c{n}") for n in range(2)))
-    first, second = story.results()
-    assert "switched off" in first["remindersOff"]
-    assert [first["notification_id"], second["notification_id"]] == ["am", "am-2"]
+    story.turn(call("set_notification", {"card_id": "weight", **given}))
+    (set_,) = story.results()
+    assert "switched off" in set_["remindersOff"]
     assert story.deck.get("/api/manifests/weight")["meta"]["notifications"]["enabled"] is False
+
+
+def test_a_reminder_without_an_id_overwrites_none_but_itself(story: Story) -> None:
+    """A label may be there for several times of the day; the same call again is no second reminder."""
+    story.deck.create()
+    given = {"card_id": "weight", "label": "Drink!", "title": "Drink", "body": "Now"}
+    calls = [("Drink!", "08:00"), ("Drink!", "12:00"), ("drink", "08:00"), ("Drink!", "12:00")]
+    made = ({**given, "label": label, "trigger": {"type": "daily", "time": time}} for label, time in calls)
+    story.turn(*(call("set_notification", one, id=f"c{n}") for n, one in enumerate(made)))
+    told = [(one["notification_id"], one["created"]) for one in story.results()]
+    assert told == [("drink", True), ("drink-2", True), ("drink-3", True), ("drink-2", False)]
 
 
 def test_a_card_takes_no_eleventh_reminder(story: Story) -> None:

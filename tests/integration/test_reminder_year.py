@@ -219,7 +219,7 @@ class Run:
         cursor = due.desk().cursor
         minute = int(moment) // 60 * 60 - 60
         if cursor.minute is not None and cursor.minute < minute:
-            due.move(cursor, minute, token=self.world.ids())
+            due.move(cursor, minute, zone=cursor.zone, token=self.world.ids())
 
 
 @pytest.fixture

@@ -82,6 +82,16 @@ def test_case_58_a_zone_that_is_none_is_refused(world: World) -> None:
         assert (answer.status, answer.code) == (400, "unknown_zone"), name
 
 
+def test_when_the_deployment_moves_so_do_the_reminders_of_all_who_said_no_zone(world: World) -> None:
+    world.remind("am", daily("09:00"))
+    world.sign_in("ann")
+    world.moves_to("Europe/Madrid")
+    world.zone = "America/New_York"
+    world.go("2026-03-28 07:59")
+    assert [job.actor.user for job in world.go("2026-03-28 08:00")] == ["ann"]
+    assert [job.actor.user for job in world.go("2026-03-28 13:00")] == ["owner"]
+
+
 def test_a_zone_that_this_machine_does_not_have_stops_no_sweep(world: World) -> None:
     """Its person's reminders come in the deployment's."""
     world.remind("am", daily("09:00"))

@@ -1,5 +1,6 @@
 """Reminders of a card: set one, remove one."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired
 
 from pydantic import Field
@@ -79,7 +80,8 @@ class RemovedReminder(NamedReminder):
     label="Setting a reminder",
 )
 def set_notification(caller: Caller, given: Reminder) -> SetReminder:
-    """The same id again changes it; another label with the same slug gets a number. A card whose reminders are
+    """The same id again changes it, and so does the same label at the same time; another one with the same slug gets a
+    number. A card whose reminders are
     switched off as a whole stays so.
 
     Raises `UnknownManifest`, `InvalidManifestField`, `StaleVersion`.
@@ -91,7 +93,7 @@ def set_notification(caller: Caller, given: Reminder) -> SetReminder:
         block = card.manifest["meta"].get("notifications") or {}
         items = list(block.get("items") or [])
         by_id = {item["id"]: n for n, item in enumerate(items)}
-        item_id = given.notification_id or slug(given.label, by_id, "reminder")
+        item_id = given.notification_id or _known(items, given.label, trigger) or slug(given.label, by_id, "reminder")
         at = by_id.get(item_id)
         fresh = given.model_dump(exclude_none=True, exclude={"card_id", "notification_id", "if_match"})
         item = {**(items[at] if at is not None else {}), **fresh, "trigger": trigger, "id": item_id}
@@ -118,6 +120,11 @@ def set_notification(caller: Caller, given: Reminder) -> SetReminder:
     caller.cards.change(given.card_id, edit, token=caller.new_id(), version=given.if_match)
     caller.reminders.card_changed(given.card_id)
     return results[0]
+
+
+def _known(items: Sequence[Mapping[str, Any]], label: str, trigger: Mapping[str, Any]) -> str | None:
+    """The reminder that a call without an id means when it comes again."""
+    return next((item["id"] for item in items if (item["label"], item["trigger"]) == (label, trigger)), None)
 
 
 def _check(item: dict[str, Any], count: int) -> None:

@@ -36,13 +36,14 @@ class ReminderIndex:
         now: Callable[[], float],
         new_id: Callable[[], str],
     ) -> None:
-        self._store, self._tenant, self._default_zone = store, tenant, default_zone
+        self._store, self._tenant = store, tenant
+        self.default_zone = default_zone
         self._now, self._new_id = now, new_id
         self.cards, self.people = Cards(store, tenant), People(store, tenant)
         self.reminders, self.due = Reminders(store, tenant), Due(store, tenant)
 
     def zone_of(self, person: Person) -> ZoneInfo:
-        return self._default_zone if person.zone is None else zone_or(person.zone, self._default_zone)
+        return self.default_zone if person.zone is None else zone_or(person.zone, self.default_zone)
 
     # -- what others call when something changed
 

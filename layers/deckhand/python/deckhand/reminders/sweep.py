@@ -3,8 +3,8 @@
 A push leaves the outbox when the queue has it; what a sweep that died left there is sent by a later one. So a push is
 never lost, and may be queued twice under the same `fire`, by which its delivery knows it.
 
-After a time without sweeps the cursor makes up for it, minute by minute; past a day, or without a cursor, everything
-is looked at once.
+After a time without sweeps the cursor makes up for it, minute by minute; past a day, without a cursor, or when the
+deployment's zone is another, everything is looked at once.
 
 How far this goes. A due reminder of a person who has no other costs 9 write units (occurrence, its successor, state
 and outbox at 2 each in the transaction, 1 when the outbox is cleared; the largest item has half a KB) and 2 read
@@ -81,7 +81,8 @@ class Sweep:
         self._send([out.job for out in desk.outgoing if now - out.at > OUTBOX_S])
         self._claim({user for at, user in desk.near if at <= now}, swept)
         reached = desk.cursor.minute
-        if reached is None or not minute - DAY <= reached <= minute + AHEAD_S:
+        known = desk.cursor.zone == self._index.default_zone.key
+        if reached is None or not known or not minute - DAY <= reached <= minute + AHEAD_S:
             self._sweep_all(desk.cursor, minute, swept)
         else:
             self._catch_up(desk.cursor, range(reached + MINUTE, minute + 1, MINUTE), swept, time_left)
@@ -105,7 +106,7 @@ class Sweep:
                 at = self._move(at, minute)
 
     def _move(self, cursor: Cursor, minute: int) -> Cursor | None:
-        return self._due.move(cursor, minute, token=self._new_id())
+        return self._due.move(cursor, minute, zone=self._index.default_zone.key, token=self._new_id())
 
     def _settle(self, desk: Desk) -> None:
         for marker in desk.markers:

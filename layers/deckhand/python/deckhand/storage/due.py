@@ -31,10 +31,13 @@ class Outgoing(Model):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`minute` in epoch seconds; None before the first sweep."""
+    """`minute` in epoch seconds; None before the first sweep. `zone`: that of people who have not said theirs, by which
+    the index was made.
+    """
 
     minute: int | None = None
     version: int = 0
+    zone: str = ""
 
 
 class Marked(StrEnum):
@@ -81,6 +84,7 @@ class Occurring(Model):
 
 class CursorAt(Model):
     minute: int
+    zone: str = ""
 
 
 class Due:
@@ -111,7 +115,8 @@ class Due:
         for item in self._store.query("deck", self._desk_pk).items:
             kind = item.sk.partition("#")[0]
             if kind == "cursor":
-                found.cursor = Cursor(CursorAt.model_validate_json(item.body).minute, item.version)
+                at = CursorAt.model_validate_json(item.body)
+                found.cursor = Cursor(at.minute, item.version, at.zone)
             elif kind == "due":
                 near = Occurring.model_validate_json(item.body)
                 found.near.append((near.at, near.user))
@@ -121,16 +126,16 @@ class Due:
                 found.markers.append(_marker(item))
         return found
 
-    def move(self, cursor: Cursor, minute: int, *, token: str) -> Cursor | None:
+    def move(self, cursor: Cursor, minute: int, *, zone: str, token: str) -> Cursor | None:
         """None when another sweep moved it meanwhile: it knows better."""
         version = cursor.version + 1
         condition: Condition = VersionIs(cursor.version) if cursor.version else ABSENT
-        body = CursorAt(minute=minute).to_json()
+        body = CursorAt(minute=minute, zone=zone).to_json()
         try:
             self._store.write([Put(Item("deck", self._desk_pk, "cursor", body, version), condition)], token=token)
         except ConditionFailed:
             return None
-        return Cursor(minute, version)
+        return Cursor(minute, version, zone)
 
     def put_outgoing(self, outgoing: Outgoing) -> Put:
         key = self._outbox(outgoing.job)
