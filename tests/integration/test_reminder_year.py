@@ -1,5 +1,8 @@
 """A year of reminders: 40 people in 40 zones, 13 reminders each, with sweeps that fail, die, come twice or not at all,
 and people who move. Instants are compared with dateutil's.
+
+Every minute is swept on the days when a clock changes; on others, those in which something is due. The profile
+`explore` sweeps every minute of the year.
 """
 
 import random
@@ -16,11 +19,12 @@ from typing import Any
 import pytest
 from dateutil import tz as dateutil_tz  # type: ignore[import-untyped]
 from dateutil.zoneinfo import get_zonefile_instance  # type: ignore[import-untyped]
+from hypothesis import settings
 
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.job import Job
 from deckhand.domain.notifications import DAYS
-from deckhand.domain.occurrence import minute_text
+from deckhand.domain.occurrence import DAY, minute_text
 from deckhand.domain.reminders import LATEST_S
 from deckhand.storage.due import Due
 from deckhand.storage.port import ItemStore
@@ -30,6 +34,7 @@ from tests.faults import Killed
 from tests.reminder_world import World, at, daily
 from tests.stores import Clock, EachCall
 
+EVERY_MINUTE = settings.get_current_profile_name() == "explore"
 BEGIN, END = at("2026-01-01 00:00"), at("2027-01-01 00:00")
 ZONES = (
     "Europe/Madrid",
@@ -113,6 +118,13 @@ def slots(zone: str, trigger: dict[str, Any]) -> list[Slot]:
     return found
 
 
+def change_days(zone: str) -> Iterator[int]:
+    """The days of UTC, counted from the epoch, in which the zone's clock changes, by dateutil."""
+    there, first = get_zonefile_instance().get(zone), datetime.fromtimestamp(BEGIN, UTC)
+    offsets = [(first + timedelta(days=n)).astimezone(there).utcoffset() for n in range(366)]
+    return (int(BEGIN) // DAY + n for n, (old, new) in enumerate(pairwise(offsets)) if old != new)
+
+
 @dataclass
 class Story:
     """What happens, drawn before it does: who is where from when, and when no sweeps come."""
@@ -120,6 +132,7 @@ class Story:
     dice: random.Random
     homes: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     outages: list[tuple[float, float]] = field(default_factory=list)
+    change_days: frozenset[int] = frozenset(day for zone in ZONES for day in change_days(zone))
 
     def __post_init__(self) -> None:
         draw = self.dice
@@ -183,6 +196,8 @@ class Run:
     begun: list[float] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     troubles: Counter[str] = field(default_factory=Counter)
+    idled: float = BEGIN
+    minutes: int = 0
 
     def sweep(self, moment: float) -> None:
         """One that may go wrong; then a minute later, and another minute later, one that does not."""
@@ -212,6 +227,18 @@ class Run:
         with suppress(Killed, StorageUnavailable):
             world.sweeper(mortal).run()
         world.queue.failure = None
+
+    def idle_until(self, moment: float) -> None:
+        """The minutes between, in which nothing is due."""
+        last = max(self.begun[-1] if self.begun else BEGIN, self.idled)
+        self.idled = moment
+        for minute in range(int(last) // 60 * 60 + 60, int(moment) // 60 * 60, 60):
+            if self.story.up(minute) and (EVERY_MINUTE or minute // DAY in self.story.change_days):
+                self.world.clock.time = minute
+                self.begun.append(minute)
+                assert self.world.sweep().failed is False
+                self.ended.append(minute)
+                self.minutes += 1
 
     def skip_to(self, moment: float) -> None:
         """As if every minute before had been swept, with nothing due."""
@@ -266,11 +293,12 @@ def live(run: Run, expected: dict[tuple[str, str], list[Slot]]) -> None:
     happens += [(end, "sweep", "") for _, end in story.outages] + [(END + 5, "sweep", "")]
     missed = False
     for moment, what, user in sorted(happens):
+        run.idle_until(moment)
         if what != "sweep":
             run.world.clock.time = moment
             run.world.index().set_person(user, lambda person, zone=what: person.model_copy(update={"zone": zone}))  # type: ignore[misc]
         elif story.up(moment):
-            if not missed:
+            if not missed and not EVERY_MINUTE:
                 run.skip_to(moment)
             run.sweep(moment)
             missed = False
@@ -301,3 +329,4 @@ def check(run: Run, expected: dict[tuple[str, str], list[Slot]]) -> None:
     assert owed > 40_000
     assert allowed - owed < 0.01 * owed
     assert set(run.troubles) == set(WHAT)
+    assert run.minutes > (400_000 if EVERY_MINUTE else 15_000)
