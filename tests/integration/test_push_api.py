@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from deckhand.domain.base64url import to_base64url
-from deckhand.domain.subscription import MAX_SUBSCRIPTIONS, Subscription, subscription_id
+from deckhand.domain.subscription import Subscription, subscription_id
 from deckhand.push.vapid import new_key, public_key
 from deckhand.storage.sqlite import SqliteStore
 from deckhand.storage.subscriptions import Subscriptions
@@ -137,14 +137,14 @@ def test_a_device_belongs_to_whoever_subscribed_on_it_last(api: Api, store: Sqli
 def test_of_more_than_20_devices_the_one_seen_least_recently_goes(store: SqliteStore) -> None:
     subscriptions = Subscriptions(store, "main")
     template = Device(f"{FCM}x").subscription
-    for number in range(MAX_SUBSCRIPTIONS + 1):
-        if number == MAX_SUBSCRIPTIONS:
+    for number in range(21):
+        if number == 20:
             subscriptions.seen("ann", f"{FCM}0", at="2026-05-01T00:00:00.000Z", token=new_token())
         at = f"2026-04-20T08:00:{number:02d}.000Z"
         one = template.model_copy(update={"endpoint": f"{FCM}{number}", "created_at": at, "seen_at": at})
         assert subscriptions.put("ann", one, token=new_token())
     kept = devices(store, "ann")
-    assert len(kept) == MAX_SUBSCRIPTIONS
+    assert len(kept) == 20
     assert f"{FCM}0" in kept
     assert f"{FCM}1" not in kept
 

@@ -9,7 +9,7 @@ import pytest
 
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.reminders import Person
-from deckhand.storage.cards import Change
+from deckhand.storage.cards import Card, Change
 from deckhand.storage.due import Due
 from deckhand.storage.port import ItemStore, Page, Table
 from deckhand.storage.sqlite import SqliteStore
@@ -121,6 +121,50 @@ def test_a_move_that_goes_wrong_anywhere_is_in_the_index_after_the_next_sweep(
     assert world.fired("2026-11-30 08:59:30") == []
     assert world.fired("2026-11-30 09:00") == ([] if moved else [AM])
     assert world.fired("2026-11-30 14:00") == ([AM] if moved else [])
+
+
+class Overtaken(EachCall):
+    """A store at whose `left`th call somebody else is quicker."""
+
+    def __init__(self, inner: ItemStore, left: int, quicker: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._left, self._quicker = left, quicker
+
+    def at(self, call: Callable[[], Any]) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            self._quicker()
+        return call()
+
+
+@pytest.mark.parametrize("left", range(1, CALLS))
+def test_an_older_view_of_a_card_never_wins(world: World, left: int) -> None:
+    def evening(card: Card) -> Change:
+        items = [{"id": "am", "label": "a", "title": "a", "body": "a", "trigger": daily("21:00")}]
+        meta = {**card.manifest["meta"], "notifications": {"items": items}}
+        return Change(card.state, {**card.manifest, "meta": meta})
+
+    world.index().cards.change("weight", evening, token="change")
+    world.index(Overtaken(world.store, left, lambda: world.remind("am", daily("10:00")))).card_changed("weight")
+    if left < CALLS // 2:
+        assert world.listed()[AM]["next_due"] == "2026-11-30T10:00:00.000Z"
+
+
+@pytest.mark.parametrize("left", range(1, CALLS))
+def test_an_older_view_of_a_person_never_wins(world: World, left: int) -> None:
+    slow = world.index(Overtaken(world.store, left, lambda: world.moves_to("America/New_York")))
+    slow.set_person("owner", lambda person: person.model_copy(update={"quiet_hours": None}))
+    if left < CALLS // 2:
+        assert world.listed()[AM]["next_due"] == "2026-11-30T14:00:00.000Z"
+
+
+def test_a_turn_that_is_written_behind_the_sweep_of_its_minute_is_found_by_the_next(world: World) -> None:
+    """By a process whose clock is a little slow, or that took its time."""
+    world.go("2026-11-30 08:59")
+    assert world.go("2026-11-30 09:00:01")
+    world.clock.time = at("2026-11-30 08:59:59")
+    world.remind("pm", daily("09:00"))
+    assert world.fired("2026-11-30 09:00:30") == ["weight#pm"]
 
 
 def test_one_users_trouble_keeps_no_other_waiting(world: World) -> None:

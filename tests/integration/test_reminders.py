@@ -111,6 +111,12 @@ def test_case_60_after_days_without_sweeps_one_late_push_comes_and_the_next_is_r
     assert world.listed()[AM]["next_due"] == "2026-04-01T07:00:00.000Z"
 
 
+@pytest.mark.parametrize(("moment", "late"), [("08:04:59", False), ("08:05", True)])
+def test_from_five_minutes_on_a_push_is_late(world: World, moment: str, late: bool) -> None:
+    world.remind("am", daily("09:00"))
+    assert [job.late for job in world.go(f"2026-03-28 {moment}")] == [late]
+
+
 def test_case_60_what_is_missed_by_more_than_six_hours_is_only_noted(world: World) -> None:
     world.remind("am", daily("09:00"))
     assert world.go("2026-03-31 13:00:01") == []
