@@ -268,7 +268,7 @@ def begin(world: World, story: Story) -> None:
     world.sweep()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800 if EVERY_MINUTE else 600)
 def test_a_year_of_outages_deaths_and_moves_tells_each_local_time_once(world: World) -> None:
     story = Story(random.Random(7))  # noqa: S311
     table = {(zone, name): slots(zone, trigger) for zone in ZONES for name, trigger in TRIGGERS.items()}
