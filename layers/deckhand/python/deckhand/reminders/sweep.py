@@ -8,9 +8,10 @@ deployment's zone is another, everything is looked at once.
 
 How far this goes. A due reminder of a person who has no other costs 9 write units (occurrence, its successor, state
 and outbox at 2 each in the transaction, 1 when the outbox is cleared; the largest item has half a KB) and 2 read
-units; more of the same person and minute share the push and the reads, at 6 write units each. A million a day are 9
-million write units. `deckhand bench` claims and queues 1,000 of 1,000 people in 3 to 6 s on SQLite. What ends it is
-the partition: a DynamoDB partition takes 1,000 write units a second, so a minute's items go at 500 a second, and the
+units; more of the same person and minute share the push and the reads, at 6 write units each. To deliver it costs 3
+more, and 2 for each further device (a claim, its end, and what became of the reminder). A million a day are 12 million
+write units. `deckhand bench` claims and queues 1,000 of 1,000 people in about a second on SQLite. What ends it is the
+partition: a DynamoDB partition takes 1,000 write units a second, so a minute's items go at 500 a second, and the
 desk's outbox at 330.
 
 For millions, split minutes and desks by people: `due#<minute>#<shard>` and `sweep#<shard>`, with the shard a hash of
