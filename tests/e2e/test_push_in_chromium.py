@@ -1,8 +1,8 @@
 """A reminder from the laptop stack to a notification in a browser.
 
 Chromium takes pushes from its maker's service only, which is out of reach here: `pushManager.subscribe()` asks it and
-does not end (Chromium 156, tried for 40 s). So the push goes to a push service of the test's own, is decrypted there as a browser would, and is
-handed to Chromium's service worker by its debugger.
+does not end (Chromium 156, tried for 40 s). So the push goes to a push service of the test's own, is decrypted there
+as a browser would, and is handed to Chromium's service worker by its debugger.
 """
 
 import json
