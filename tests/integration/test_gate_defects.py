@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deckhand.agent.chat import Usage
+from deckhand.agent.chat import ToolCall, Usage
 from deckhand.agent.loop import MAX_WAITING
 from deckhand.agent.tools import MAX_RESULT_CHARS
 from deckhand.domain.json_text import dumps
@@ -118,6 +118,23 @@ def test_defect_6_the_arguments_are_shown_whole_wherever_a_proposal_is_shown(sto
             assert shown["summary"]
         replayed = api("GET", f"/api/chat/turn/{api.talk}").frames
         assert next(frame.data for frame in replayed if frame.name == "proposal") == in_event
+
+
+def test_defect_6_what_would_destroy_something_is_shown_as_such(store: ItemStore) -> None:
+    """Whether it is so by its tool or by what this very call would lose."""
+
+    def replacing(data: Any, id: str) -> ToolCall:
+        return call("write_manifest_data", {"id": "weight", "data": data}, id=id)
+
+    with gated(store, CONFIRM_WRITES="all") as api:
+        api.propose(replacing(WEIGHTS[:1], "c1"), replacing([*WEIGHTS, {}], "c2"), delete(id="c3"), append(id="c4"))
+        assert [one["destructive"] for one in sorted(api.open(), key=in_order)] == [True, False, True, False]
+
+
+def in_order(shown: dict[str, Any]) -> int:
+    order = ["write_manifest_data", "delete_manifest", "append_row"]
+    longer = shown["tool"] == order[0] and len(shown["arguments"]["data"]) > 2
+    return 2 * order.index(shown["tool"]) + longer
 
 
 def test_defect_6_what_is_too_large_to_be_shown_is_not_asked_for(store: ItemStore) -> None:
