@@ -5,9 +5,13 @@ import json
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+RETRIES = 2
+"""A question is refused no more often than it is asked again, or its turn would fail with good reason."""
 
 
 class Model:
@@ -18,6 +22,7 @@ class Model:
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed + 7)  # noqa: S311 - a test's dice
+        self._refused: Counter[str] = Counter()
 
     @staticmethod
     def reply(asked: str) -> str:
@@ -52,7 +57,8 @@ class Model:
         messages = body["messages"]
         asked = _text(next(message for message in reversed(messages) if message["role"] == "user"))
         fresh, chance = messages[-1]["role"] == "user" and "tools" in body, self._dice.random()
-        if fresh and chance < 0.05:
+        if fresh and chance < 0.05 and self._refused[asked] < RETRIES:
+            self._refused[asked] += 1
             handler.send_response(503)
             handler.send_header("Content-Length", "0")
             handler.send_header("Retry-After", "0.2")
