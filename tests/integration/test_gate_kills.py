@@ -215,6 +215,22 @@ async def test_who_decided_and_comes_late_does_not_go_on_from_a_turn_a_second_ti
     story.check([ASKED, NEXT])
 
 
+async def test_what_waits_from_longer_ago_than_the_model_is_told_is_gone_on_from_too(world: World) -> None:
+    """Decided while a turn runs, behind three others that called tools."""
+    story = Story(world)
+    await story.proposing().ask(ASKED)
+    made = story.proposals()
+    for _ in range(3):
+        await story.process(asks(read()), STILL_HERE).ask(NEXT)
+
+    def decide() -> None:
+        for one in made:
+            story.confirm(story.process(), one.proposal.id)
+
+    await story.process([decide, *STILL_HERE]).ask(NEXT)
+    assert "continued_turn" in [job.kind for job in world.jobs.jobs]
+
+
 # -- a stop that comes while a person is asked
 
 
