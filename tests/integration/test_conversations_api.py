@@ -129,6 +129,25 @@ def test_a_body_that_is_no_json_object_is_400(api: Api, raw: bytes) -> None:
 # -- rename
 
 
+def test_case_56_a_conversation_that_fits_no_answer_is_read_by_its_newest_messages(deploy: Deploy) -> None:
+    said = [f"{n} {'x' * 250_000}" for n in range(13)]
+    api = deploy(*(says("é" * 120_000) for _ in said))
+    conversation = api.conversation()
+    for text in said:
+        assert api.chat(conversation, text).status == 200
+    where = f"{LIST}/{conversation}"
+    assert api("GET", where).refusal == (413, "answer_too_large")
+    found = api("GET", f"{where}?limit=2").body["conversation"]
+    assert found["messageCount"] == 26
+    assert [message["content"] for message in found["messages"]] == [said[-1], "é" * 120_000]
+
+
+@pytest.mark.parametrize("limit", ["0", "201", "x", "-1"])
+def test_a_limit_that_is_none_is_422(deploy: Deploy, limit: str) -> None:
+    api = deploy()
+    assert api("GET", f"{LIST}/{api.conversation()}?limit={limit}").refusal == (422, "invalid")
+
+
 @pytest.mark.parametrize(
     ("given", "shown"), [("Tea", "Tea"), (" Tea notes ", "Tea notes"), ("x" * MAX_TITLE, "x" * 120)]
 )

@@ -388,7 +388,7 @@ class RateLimited(DeckhandError):
 
 class AnswerTooLarge(DeckhandError):
     code = "answer_too_large"
-    sentence = "The answer would be over 6 MB. Read the card by rows."
+    sentence = "The answer would be over 6 MB. Read it in parts: a card by rows, a conversation with limit."
 
 
 class ChatDisabled(DeckhandError):

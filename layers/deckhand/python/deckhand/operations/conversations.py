@@ -52,6 +52,10 @@ class ConversationId(Given):
     id: str
 
 
+class Reading(ConversationId):
+    limit: int | None = Field(default=None, ge=1, le=MAX_MESSAGES, description="Only the newest so many messages.")
+
+
 class NewConversation(Given):
     title: str | None = Field(default=None, max_length=MAX_TITLE)
     messages: list[GivenMessage] = Field(default_factory=list)
@@ -131,15 +135,17 @@ def create_conversation(caller: Caller, given: NewConversation) -> OneConversati
     return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
 
 
-@operation(summary="Read a conversation", input=ConversationId, http=Http("GET", "/api/conversations/{id}"))
-def read_conversation(caller: Caller, given: ConversationId) -> OneConversation:
-    """Its messages in their order, those last that wait for a turn of their own. Raises `UnknownConversation`."""
+@operation(summary="Read a conversation", input=Reading, http=Http("GET", "/api/conversations/{id}"))
+def read_conversation(caller: Caller, given: Reading) -> OneConversation:
+    """Its messages in their order, those last that wait for a turn of their own. All of them may be more than fits one
+    answer. Raises `UnknownConversation`.
+    """
     header = caller.conversations.find(caller.owner, given.id).header
     shown = [message.shown() for message in caller.conversations.messages(caller.owner, header)]
     if header.queued:
         waiting = caller.conversations.queue(caller.owner, given.id)
         shown += [{**one.queued.message.shown(), "queued": True} for one in waiting]
-    return {"conversation": {**header.summary(), "messages": shown}}
+    return {"conversation": {**header.summary(), "messages": shown[-given.limit :] if given.limit else shown}}
 
 
 @operation(summary="Rename a conversation", input=Rename, mutates=True, http=Http("PATCH", "/api/conversations/{id}"))
