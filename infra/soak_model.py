@@ -37,9 +37,10 @@ class Model:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                with contextlib.suppress(OSError):
-                    model._answer(self, body)
+                sent = self.rfile.read(int(self.headers["Content-Length"]))
+                # Whoever asks may be killed in the middle of a question, or of its answer.
+                with contextlib.suppress(OSError, json.JSONDecodeError):
+                    model._answer(self, json.loads(sent))
                 self.close_connection = True
 
             def log_message(self, *_: Any) -> None: ...
