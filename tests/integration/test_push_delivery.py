@@ -7,11 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from deckhand.domain.errors import PushUnfinished
 from deckhand.domain.job import Actor, Job
+from deckhand.domain.principal import Principal
 from deckhand.domain.push_message import payload
 from deckhand.domain.reminders import LATEST_S, Choice, Fire, Privacy
 from deckhand.push import sender as sender_module
@@ -63,6 +65,7 @@ class World:
             send=self.sender,
             now=clock,
             new_id=Ids(new_token()),
+            default_zone=ZoneInfo("UTC"),
             origin="https://deck.example",
         )
 
@@ -178,6 +181,39 @@ def test_reminders_that_are_gone_are_left_out_and_without_any_nothing_is_sent(wo
     world.delivery(world.job("weight#gone", fire="f2"), last=False)
     assert phone.titles == ["Weigh in"]
     assert world.fires == {"weight#am": "sent"}
+
+
+HIDE = ("POST", "/api/settings/cards/weight/disable", None)
+SWITCH_OFF = ("PATCH", "/api/manifests/weight", {"meta": {"notifications": {"enabled": False}}})
+NOT_FOR_ME = ("POST", "/api/notifications/state", {"id": "weight#am", "enabled": False})
+PAUSE = ("POST", "/api/notifications/global-state", {"paused_until": "2099-01-01T00:00:00Z"})
+NIGHT = ("POST", "/api/notifications/global-state", {"quiet_hours": {"start": "00:01", "end": "00:00"}})
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [(HIDE, None), (SWITCH_OFF, None), (NOT_FOR_ME, None), (PAUSE, "paused"), (NIGHT, "quiet")],
+)
+def test_what_a_person_wants_when_a_push_is_sent_counts_unless_they_ask_for_it(
+    world: World, change: tuple[Any, ...], status: str | None
+) -> None:
+    phone, job = world.device("phone"), world.job()
+    world.deck.sign_in(Principal(kind="user", id="ann", user="ann", role="owner"))
+    assert world.deck(*change).status == 200
+    world.delivery(job, last=False)
+    assert (phone.titles, world.fires.get("weight#am")) == ([], status)
+    world.delivery(job.model_copy(update={"asked": True}), last=False)
+    assert phone.titles == ["Weigh in"]
+
+
+def test_a_second_try_that_comes_into_a_pause_does_not_unsay_the_first(world: World) -> None:
+    phone, slow, job = world.device("phone"), world.device("slow", 503), world.job()
+    with pytest.raises(PushUnfinished):
+        world.delivery(job, last=False)
+    world.deck.sign_in(Principal(kind="user", id="ann", user="ann", role="owner"))
+    assert world.deck(*PAUSE).status == 200
+    world.delivery(job, last=False)
+    assert (len(phone.received), len(slow.received), world.fires) == (1, 1, {"weight#am": "sent"})
 
 
 def test_a_person_without_a_device_is_told_so(world: World) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from datetime import date
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,7 +56,7 @@ def test_whoever_took_a_push_gets_no_other(scripts: list[list[State]], repeats: 
         for endpoint in devices.answered:
             one = Subscription(endpoint=endpoint, p256dh="p", auth="a", created_at="c", seen_at="s")
             Subscriptions(store, "main").put("ann", one, token=new_token())
-        delivery = Delivery(store=store, send=devices, now=clock, new_id=Ids())
+        delivery = Delivery(store=store, send=devices, now=clock, new_id=Ids(), default_zone=ZoneInfo("UTC"))
         job = push_job("main", "ann", ["weight#am"], at=clock(), day=date(2026, 4, 20), fire="f1")
         for tries, more in enumerate(repeats, start=1):
             # The queue may hand out the same try more than once.

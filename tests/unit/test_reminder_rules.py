@@ -36,13 +36,12 @@ def test_quiet_hours_go_over_midnight(clock: str, quiet: bool) -> None:
     ],
 )
 def test_a_turn_ends_in_one_way(person: Person, choice: Choice, missed_by: float, end: Fate) -> None:
-    assert fate(person, choice, REMINDER, UTC, missed_by=missed_by, now=NOON) == end
+    assert fate(person, choice, UTC, default_on=True, missed_by=missed_by, now=NOON) == end
 
 
 def test_one_that_is_off_by_default_needs_to_be_switched_on() -> None:
-    quiet = REMINDER.model_copy(update={"default_on": False})
-    assert fate(Person(), Choice(), quiet, UTC, missed_by=0, now=NOON) == "off"
-    assert fate(Person(), Choice(enabled=True), quiet, UTC, missed_by=0, now=NOON) == "push"
+    assert fate(Person(), Choice(), UTC, default_on=False, missed_by=0, now=NOON) == "off"
+    assert fate(Person(), Choice(enabled=True), UTC, default_on=False, missed_by=0, now=NOON) == "push"
 
 
 @pytest.mark.parametrize(

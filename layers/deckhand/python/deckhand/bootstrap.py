@@ -353,6 +353,7 @@ class Parts:
             send=sender,
             now=self.now,
             new_id=new_id,
+            default_zone=self.settings.zone,
             origin=self.settings.deckhand_origins[0] if self.settings.deckhand_origins else "",
         )
 

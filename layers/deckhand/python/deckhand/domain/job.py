@@ -41,9 +41,10 @@ class Notice(Model):
 class Job(Model):
     """`title`: make a title for the conversation. `queued_turn`: answer the messages that queued in it. `drop_rows`:
     remove a generation of a card's rows that nobody sees any more. `push`: show the actor's user the reminders (each
-    `card#item`) whose time `due` was, an instant of UTC, on the user's own date `day`; `late` when it is well past.
-    `fire` names that push: it is the same whenever the job comes again, and no two pushes share it. `notices`: what
-    happened in a conversation. `continued_turn`: go on from what was decided in it. All may be done twice without harm.
+    `card#item`) whose time `due` was, an instant of UTC, on the user's own date `day`; `late` when it is well past;
+    `asked` when the user wants it now, to see it. `fire` names that push: it is the same whenever the job comes again,
+    and no two pushes share it. `notices`: what happened in a conversation. `continued_turn`: go on from what was
+    decided in it. All may be done twice without harm.
     """
 
     kind: Literal["title", "queued_turn", "drop_rows", "push", "notices", "continued_turn"]
@@ -55,5 +56,6 @@ class Job(Model):
     day: str = ""
     reminders: tuple[str, ...] = ()
     late: bool = False
+    asked: bool = False
     fire: str = ""
     notices: tuple[Notice, ...] = ()

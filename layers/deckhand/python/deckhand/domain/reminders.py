@@ -110,11 +110,11 @@ def missed(reminder: Reminder, now: float) -> Occurrence:
     return latest_occurrence(rule_of(reminder.trigger), zone_or(reminder.zone, ZoneInfo("UTC")), first, now)
 
 
-def fate(person: Person, choice: Choice, reminder: Reminder, zone: ZoneInfo, *, missed_by: float, now: float) -> Fate:
+def fate(person: Person, choice: Choice, zone: ZoneInfo, *, default_on: bool, missed_by: float, now: float) -> Fate:
     """What becomes of a turn. The pause or the quiet hours that it came in use it up, also when it is swept after them;
     those of now do, too.
     """
-    if not is_on(choice, default_on=reminder.default_on):
+    if not is_on(choice, default_on=default_on):
         return "off"
     if missed_by > LATEST_S:
         return "late"

@@ -228,7 +228,8 @@ def send_test_notification(caller: Caller, given: ReminderToTest) -> Done:
     if not caller.reminders.reminders.test_begins(user, given.id, now=now, token=caller.new_id()):
         raise RateLimited(TEST_EVERY_S)
     day = local(now, caller.reminders.zone_of(caller.reminders.people.find(user).person)).date()
-    caller.jobs.send(push_job(caller.principal.tenant, user, [given.id], at=now, day=day, fire=caller.new_id()))
+    tenant, fire = caller.principal.tenant, caller.new_id()
+    caller.jobs.send(push_job(tenant, user, [given.id], at=now, day=day, fire=fire, asked=True))
     return {"ok": True}
 
 

@@ -1,25 +1,27 @@
 """The job that pushes what is due for one person in one minute to all their devices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
 
 from deckhand.domain.errors import PushUnfinished, UnknownManifest
 from deckhand.domain.job import Job
 from deckhand.domain.push_message import Notice, message, payload, shorter, topic
 from deckhand.domain.reminder_blanks import has_blanks
-from deckhand.domain.reminders import LATEST_S, Status, items_of
+from deckhand.domain.reminders import LATEST_S, Person, Status, fate, items_of, switched_off
 from deckhand.domain.subscription import Subscription
-from deckhand.domain.times import epoch
+from deckhand.domain.times import epoch, zone_or
 from deckhand.push.outcome import Outcome
 from deckhand.reminders.open_plans import OpenPlans
 from deckhand.storage.cards import Cards
+from deckhand.storage.people import People
 from deckhand.storage.port import ItemStore
 from deckhand.storage.push_claims import Claim, PushClaims, Settled
-from deckhand.storage.reminders import Fires, Reminders
+from deckhand.storage.reminders import Fires, Reminders, UserReminders
 from deckhand.storage.subscriptions import StoredSubscription, Subscriptions
 
 SIDE_BY_SIDE = 8
@@ -31,12 +33,13 @@ class Send(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """`origin` is the web app's, which the notification opens."""
+    """`default_zone` is that of people who have not said theirs; `origin` is the web app's, which a notification opens."""
 
     store: ItemStore
     send: Send
     now: Callable[[], float]
     new_id: Callable[[], str]
+    default_zone: ZoneInfo
     origin: str = ""
 
     def __call__(self, job: Job, *, last: bool) -> None:
@@ -60,22 +63,32 @@ class Delivery:
             raise PushUnfinished(wait=max((outcome.wait or 0.0 for outcome in left), default=0.0))
 
     def _notices(self, job: Job) -> list[Notice]:
-        """Of the reminders that are still there."""
-        cards, found = Cards(self.store, job.actor.tenant), []
-        plans, day = OpenPlans(cards), date.fromisoformat(job.day or job.due[:10])
-        choices = Reminders(self.store, job.actor.tenant)
+        """Of the reminders that are still there, and still wanted."""
+        tenant, user = job.actor.tenant, job.actor.user
+        cards, kept = Cards(self.store, tenant), Reminders(self.store, tenant).of_user(user)
+        person = People(self.store, tenant).find(user).person
+        plans, day, found = OpenPlans(cards), date.fromisoformat(job.day or job.due[:10]), []
         for reminder in job.reminders:
-            card_id, _, item_id = reminder.partition("#")
-            try:
-                items = items_of(cards.find(card_id).manifest)
-            except UnknownManifest:
+            item = _item(cards, reminder, asked=job.asked)
+            if item is None or not (job.asked or self._wanted(job, reminder, item, person, kept)):
                 continue
-            for item in items:
-                if item["id"] == item_id:
-                    own = choices.choice(job.actor.user, reminder).privacy
-                    left = plans.left(item["trigger"], day) if has_blanks(item["title"] + item["body"]) else None
-                    found.append(Notice.of(reminder, item, own, left))
+            left = plans.left(item["trigger"], day) if has_blanks(item["title"] + item["body"]) else None
+            found.append(Notice.of(reminder, item, kept.choice(reminder).privacy, left))
         return found
+
+    def _wanted(self, job: Job, reminder: str, item: Mapping[str, Any], person: Person, kept: UserReminders) -> bool:
+        """A push may be on its way for hours, and people change their minds: what they want now counts. What another
+        try of it became is not written over.
+        """
+        zone = self.default_zone if person.zone is None else zone_or(person.zone, self.default_zone)
+        on, now, due = item.get("default", "on") == "on", self.now(), epoch(job.due)
+        end = fate(person, kept.choice(reminder), zone, default_on=on, missed_by=now - due, now=now)
+        if end == "push":
+            return True
+        known = kept.fires.get(reminder)
+        if end != "off" and (known is None or known.at != due):
+            self._record(job, [reminder], end)
+        return False
 
     def _send_all(self, job: Job, notices: Sequence[Notice], devices: Sequence[StoredSubscription]) -> list[Outcome]:
         """Side by side: a device that does not answer holds up no other."""
@@ -109,6 +122,17 @@ class Delivery:
     def _record(self, job: Job, reminders: Sequence[str], status: Status) -> None:
         for reminder in reminders:
             Fires(self.store).record(job.actor.tenant, job.actor.user, reminder, epoch(job.due), status)
+
+
+def _item(cards: Cards, reminder: str, *, asked: bool) -> dict[str, Any] | None:
+    """None where it is gone, or its card is switched off; a push that was `asked` for comes all the same."""
+    card, _, name = reminder.partition("#")
+    try:
+        manifest = cards.find(card).manifest
+    except UnknownManifest:
+        return None
+    items = [] if switched_off(manifest) and not asked else items_of(manifest)
+    return next((item for item in items if item["id"] == name), None)
 
 
 def _status(outcomes: Sequence[Outcome]) -> Status | None:

@@ -127,8 +127,8 @@ class Claims:
         end = fate(
             now.person,
             now.kept.choice(reminder.id),
-            reminder,
             now.zone,
+            default_on=reminder.default_on,
             missed_by=due.turn.missed_by,
             now=now.time,
         )
@@ -152,9 +152,19 @@ class Claims:
 
 
 def push_job(
-    tenant: str, user: str, reminders: Sequence[str], *, at: float, day: date, fire: str, late: bool = False
+    tenant: str,
+    user: str,
+    reminders: Sequence[str],
+    *,
+    at: float,
+    day: date,
+    fire: str,
+    late: bool = False,
+    asked: bool = False,
 ) -> Job:
-    """`at` is the instant that the push stands for, in epoch seconds; `day` the person's date then."""
+    """`at` is the instant that the push stands for, in epoch seconds; `day` the person's date then; `asked`: the person
+    wants it now.
+    """
     actor = Actor(kind="schedule", id="reminders", user=user, role="viewer", tenant=tenant)
     return Job(
         kind="push",
@@ -163,5 +173,6 @@ def push_job(
         day=day.isoformat(),
         reminders=tuple(reminders),
         late=late,
+        asked=asked,
         fire=fire,
     )
