@@ -33,7 +33,7 @@ class Send(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """`default_zone` is that of people who have not said theirs; `origin` is the web app's, which a notification opens."""
+    """`default_zone`: that of people who have not said theirs. `origin`: the web app's, which a notification opens."""
 
     store: ItemStore
     send: Send
