@@ -113,3 +113,9 @@ def test_other_commands_are_answered_with_the_usage(arguments: list[str]) -> Non
 def test_a_failing_step_says_what_it_said() -> None:
     with pytest.raises(dev.SetupError, match=r"(?s)no such thing.*preparing \.venv failed"):
         dev.step([sys.executable, "-c", "raise SystemExit('no such thing')"])
+
+
+def test_a_step_that_stalls_is_ended_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dev, "STEP_S", 0.1)
+    with pytest.raises(dev.SetupError, match=r"preparing \.venv failed; this was not done after 0\.1 s$"):
+        dev.step([sys.executable, "-c", "import time; time.sleep(600)"])
