@@ -254,7 +254,7 @@ def test_002_18_20_a_completion_that_fails_is_never_asked_for_again_and_wakes_no
 def test_002_18_silence_is_no_reason_to_ask_again(
     deploy: Deploy, scripted_gateway: ScriptedGateway, conductor: Conductor
 ) -> None:
-    sleeper = deploy(CHAT_ITER_TIMEOUT_MS="50")
+    sleeper = deploy(CHAT_ITER_TIMEOUT_MS="500")
     conductor.ready(scripted_gateway.url)
     scripted_gateway.queue(Reply(end="hold"))
     _, body = sleeper.say("wait")

@@ -128,6 +128,7 @@ def test_case_51_a_refusals_are_plain_json_with_their_status_for_streams_too(
     assert (status, body["code"]) == (409, "turn_running")
     assert door.chat("unknown", "Hello?", stream=True)[1]["code"] == "unknown_conversation"
     assert door.chat(conversation, " ", stream=True)[1]["code"] == "invalid_messages"
+    scripted_gateway.wait_for_requests(1)
     door.ask("DELETE", f"/api/chat/turn/{conversation}?turnId={body['turnId']}")
     assert stream.names()[-1] == "done"
     assert len(door.messages(conversation)) == 1
