@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import local
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -28,11 +29,29 @@ class Route:
     endpoint: Endpoint
 
 
+class _Resolver(APIGatewayRestResolver):
+    """Keeps the request in hand for each thread: the library keeps one for the process, so that of two threads one may
+    be answered what the other asked.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(strip_prefixes=[])
+        self._in_hand = local()
+
+    def _to_proxy_event(self, event: dict[str, Any]) -> Any:
+        self._in_hand.event = super()._to_proxy_event(event)
+        return self._in_hand.event
+
+    @property
+    def current_event(self) -> Any:  # type: ignore[override]
+        return self._in_hand.event
+
+
 class App:
     """Powertools resolves the route; errors of ours become their answers, all others a 500 that names the request."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._resolver = APIGatewayRestResolver(strip_prefixes=[])
+        self._resolver = _Resolver()
         self._methods: dict[str, list[str]] = {}
         for route in routes:
             self._methods.setdefault(route.path, []).append(route.method)
