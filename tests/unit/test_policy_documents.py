@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import deckhand.operations.catalog  # noqa: F401 - all operations are declared
 from deckhand.domain.access import Access
 from deckhand.domain.principal import Principal
-from deckhand.operations.catalog import REGISTRY
+from deckhand.operations.policy import policy_schema
 from deckhand.policy.check import MAX_NESTING, MAX_POLICIES, check
 from deckhand.policy.engine import FRESH_S, Engine
 from deckhand.policy.rules import Rules, keeps_policy, shipped
-from deckhand.policy.schema import schema_of
 from tests.policies import document, engine
 
-SCHEMA = schema_of((known.name, known.card is not None) for known in REGISTRY.all())
+SCHEMA = policy_schema()
 ANY = "permit (principal, action, resource)"
 OWNER = Principal("user", "ann", "ann", "owner")
 TOKEN = Principal("token", "t1", "ann", "owner")

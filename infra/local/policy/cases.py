@@ -4,7 +4,7 @@
 name = "nobody deletes the diary"     # optional
 role = "agent"                        # or principal = {role, kind, id, user, operations, cards}
 operation = "delete_manifest"
-card = "diary"                        # optional
+card = "diary"                        # optional; or conversation, by id
 channel = "chat"                      # optional: api, chat, direct, mcp, schedule or bus; api when left out
 confirmed = true                      # optional; on api every call counts as confirmed
 destructive = true                    # optional: as the operation is declared when left out
@@ -60,6 +60,7 @@ class Case(_Closed):
     role: Role | None = None
     principal: Who | None = None
     card: str | None = None
+    conversation: str | None = None
     channel: Channel = "api"
     confirmed: bool = False
     destructive: bool | None = None
@@ -71,6 +72,8 @@ class Case(_Closed):
             raise ValueError("give either role or principal")
         if REGISTRY.find(self.operation) is None and self.operation != CHAT:
             raise ValueError(f"there is no operation {self.operation}")
+        if self.card is not None and self.conversation is not None:
+            raise ValueError("name a card or a conversation, not both")
         return self
 
     def access(self) -> Access:
@@ -85,6 +88,7 @@ class Case(_Closed):
             destructive=destructive,
             confirmed=self.confirmed,
             card=self.card,
+            conversation=self.conversation,
         )
 
     def failure(self, rules: Rules) -> str | None:

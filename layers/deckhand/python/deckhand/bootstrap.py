@@ -15,7 +15,7 @@ from deckhand.agent.budget import Budget
 from deckhand.agent.conductor import HttpConductor
 from deckhand.agent.gateway import Endpoint, HttpGateway
 from deckhand.agent.tools import OperationTools
-from deckhand.domain.access import Access
+from deckhand.domain.access import Access, Sees
 from deckhand.domain.allowance import Allowance
 from deckhand.domain.errors import NotAllowed
 from deckhand.domain.policy_document import PolicyDocument
@@ -287,6 +287,7 @@ class Parts:
             answers=answers,
             direct=direct,
             authenticate=self._chatting,
+            sees=self._sees,
             operator=self.operator,
             status=status,
         )
@@ -296,6 +297,7 @@ class Parts:
             decisions=self.decisions,
             answers=answers,
             authenticate=self._chatting,
+            sees=self._sees,
         )
         return App([*chat.routes(), *proposals.routes()])
 
@@ -307,6 +309,10 @@ class Parts:
         if self.policy.decide(Access(principal, CHAT, channel, mutates=False, destructive=False)).verdict != "allow":
             raise NotAllowed()
         return principal
+
+    def _sees(self, principal: Principal) -> Sees:
+        """In which of their conversations they may chat."""
+        return self.policy.sees(Access(principal, CHAT, "api", mutates=False, destructive=False), "conversation")
 
     def job_worker(self) -> "JobWorker":
         from deckhand.edge.jobs import JobWorker

@@ -6,15 +6,20 @@ from typing import Literal, Protocol
 
 from deckhand.domain.principal import Channel, Principal
 
+Kept = Literal["card", "conversation"]
 Verdict = Literal["allow", "confirm", "deny"]
 ConfirmWrites = Literal["all", "destructive", "none"]
 """Which changes need a person's yes, by what ships."""
 
 
+Sees = Callable[[str], bool]
+"""Whether the card, or conversation, of an id may be shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`operation` is asked for by `principal` through `channel`; `card` is the one it is about, where it is about one.
-    `confirmed` says that a person has agreed to this very call.
+    """`operation` is asked for by `principal` through `channel`; `card` or `conversation` is the one it is about, where
+    it is about one. `confirmed` says that a person has agreed to this very call.
     """
 
     principal: Principal
@@ -24,6 +29,7 @@ class Access:
     destructive: bool
     confirmed: bool = False
     card: str | None = None
+    conversation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,6 @@ class Policy(Protocol):
         """Whether a call about some card might be more than denied; `access` names none."""
         ...
 
-    def sees(self, access: Access) -> Callable[[str], bool]:
-        """Which cards, by id, an operation that shows many may show; `access` names none."""
+    def sees(self, access: Access, kept: Kept) -> Sees:
+        """Which cards, or conversations, by id, an operation that shows many may show; `access` names none."""
         ...

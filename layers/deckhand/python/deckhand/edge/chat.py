@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from deckhand.domain.access import Sees
 from deckhand.domain.audit import entry
-from deckhand.domain.errors import ChatNotConfigured, NoTurnRunning, Unauthenticated, UnknownConversation
+from deckhand.domain.errors import ChatNotConfigured, NotAllowed, NoTurnRunning, Unauthenticated, UnknownConversation
 from deckhand.domain.principal import Principal
 from deckhand.domain.times import iso
 from deckhand.domain.turn import Head
@@ -33,7 +34,7 @@ OPERATORS = ("owner", "operator")
 
 
 class ChatRoutes:
-    """`chats` is None while no gateway is configured."""
+    """`chats` is None while no gateway is configured; `sees` says in which of their conversations somebody may chat."""
 
     def __init__(
         self,
@@ -42,12 +43,14 @@ class ChatRoutes:
         chats: Chats | None,
         answers: TurnAnswers,
         authenticate: Callable[[Request], Principal],
+        sees: Callable[[Principal], Sees],
         operator: Callable[[Request], Principal],
         direct: DirectChat,
         status: ChatStatus,
     ) -> None:
         self._context, self._chats, self._answers = context, chats, answers
-        self._authenticate, self._operator, self._direct, self._status = authenticate, operator, direct, status
+        self._authenticate, self._sees, self._operator = authenticate, sees, operator
+        self._direct, self._status = direct, status
 
     def routes(self) -> list[Route]:
         return [
@@ -70,6 +73,7 @@ class ChatRoutes:
             run = self._configured().client_transcript(principal, wish)
             return self._answers.of_run(run, stream=wanted.stream, turn_id=None)
         self._context.conversations.find(owner_of(principal), wanted.conversation)
+        self._enter(principal, wanted.conversation)
         chats, key = self._configured(), request.headers.get("idempotency-key")
         new = NewTurn(
             principal=principal,
@@ -83,6 +87,10 @@ class ChatRoutes:
             return self._answers.of_known(owner_of(principal), started, stream=wanted.stream)
         turn, run = started
         return self._answers.of_run(run, stream=wanted.stream, turn_id=turn.id)
+
+    def _enter(self, principal: Principal, conversation: str) -> None:
+        if not self._sees(principal)(conversation):
+            raise NotAllowed()
 
     def _configured(self) -> Chats:
         if self._chats is None:
@@ -110,6 +118,7 @@ class ChatRoutes:
 
     def _reattach(self, request: Request, parts: Mapping[str, str], _: Any) -> Any:
         principal = self._authenticate(request)
+        self._enter(principal, parts["conversationId"])
         after = _cursor(request)
         attachment = attach(self._context, principal, parts["conversationId"], after)
         if attachment is None:
@@ -129,7 +138,11 @@ class ChatRoutes:
     def _reach(self, principal: Principal) -> list[tuple[Running, Head]]:
         """The running turns that a caller may see and stop, though not read: an operator's are all."""
         everybody = principal.role in OPERATORS and principal.operations is None and principal.cards is None
-        return running_turns(self._context, principal.tenant, None if everybody else principal.user)
+        if everybody:
+            return running_turns(self._context, principal.tenant, None)
+        sees = self._sees(principal)
+        found = running_turns(self._context, principal.tenant, principal.user)
+        return [(running, head) for running, head in found if sees(running.conversation)]
 
     def _operator_or_caller(self, request: Request) -> Principal:
         try:
@@ -139,6 +152,8 @@ class ChatRoutes:
 
     def _stop(self, request: Request, parts: Mapping[str, str], _: Any) -> Any:
         principal = self._operator_or_caller(request)
+        if principal.role not in OPERATORS:
+            self._enter(principal, parts["conversationId"])
         conversation, turn_id = parts["conversationId"], request.query.get("turnId") or None
         owner = next(
             (Owner(principal.tenant, e.user) for e, _ in self._reach(principal) if e.conversation == conversation),

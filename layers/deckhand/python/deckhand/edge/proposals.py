@@ -9,11 +9,13 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from deckhand.agent.toolbox import ToolResult
+from deckhand.domain.access import Sees
 from deckhand.domain.errors import (
     AlreadyDecided,
     ChatNotConfigured,
     DeckhandError,
     InvalidRequest,
+    NotAllowed,
     ProposalExpired,
     StorageError,
     TurnRunning,
@@ -89,7 +91,7 @@ class _Asked:
 
 
 class ProposalRoutes:
-    """`chats` is None while no gateway is configured."""
+    """`chats` is None while no gateway is configured; `sees` says in which of their conversations somebody may chat."""
 
     def __init__(
         self,
@@ -99,9 +101,10 @@ class ProposalRoutes:
         decisions: Decisions,
         answers: TurnAnswers,
         authenticate: Callable[[Request], Principal],
+        sees: Callable[[Principal], Sees],
     ) -> None:
         self._context, self._chats, self._decisions = context, chats, decisions
-        self._answers, self._authenticate = answers, authenticate
+        self._answers, self._authenticate, self._sees = answers, authenticate, sees
 
     def routes(self) -> list[Route]:
         return [
@@ -118,7 +121,10 @@ class ProposalRoutes:
         if conversation:
             self._context.conversations.find(owner, conversation)
         stored = self._decisions.all(owner, conversation) if conversation else self._decisions.listed(owner)
-        found = [one.proposal for one in stored]
+        sees = self._sees(principal)
+        if conversation and not sees(conversation):
+            raise NotAllowed()
+        found = [one.proposal for one in stored if not one.proposal.conversation or sees(one.proposal.conversation)]
         shown: list[OpenProposal] = [
             {**one.shown(), "state": one.state, "turnId": one.turn_id, "conversationId": one.conversation or None}
             for one in found
@@ -149,11 +155,7 @@ class ProposalRoutes:
     # -- deciding
 
     def _decide(self, verdicts: Sequence[Verdict], asked: _Asked) -> Any:
-        stored = [self._decisions.find(asked.owner, verdict.id) for verdict in verdicts]
-        if not all(in_scope(asked.principal, one.proposal) for one in stored):
-            raise UnknownProposal()
-        if len({(one.proposal.conversation, one.proposal.turn_id) for one in stored}) > 1:
-            raise InvalidRequest("These proposals are of different turns; decide them apart.")
+        stored = self._found(verdicts, asked)
         proposal = stored[0].proposal
         if proposal.conversation and self._chats is None:
             raise ChatNotConfigured()
@@ -192,6 +194,18 @@ class ProposalRoutes:
             decisions=decisions,
         )
         return self._go_on(self._chats, proposal, asked, more, wish)
+
+    def _found(self, verdicts: Sequence[Verdict], asked: _Asked) -> list[StoredProposal]:
+        """Of one turn, and the caller's to decide. Raises `UnknownProposal`, `InvalidRequest`, `NotAllowed`."""
+        stored = [self._decisions.find(asked.owner, verdict.id) for verdict in verdicts]
+        if not all(in_scope(asked.principal, one.proposal) for one in stored):
+            raise UnknownProposal()
+        if len({(one.proposal.conversation, one.proposal.turn_id) for one in stored}) > 1:
+            raise InvalidRequest("These proposals are of different turns; decide them apart.")
+        conversation = stored[0].proposal.conversation
+        if conversation and not self._sees(asked.principal)(conversation):
+            raise NotAllowed()
+        return stored
 
     def _pass_by(self, error: DeckhandError, proposal: Proposal, asked: _Asked) -> None:
         """A proposal that ran out of time may have been the last that its turn waited for."""

@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
 from deckhand.domain.conversation import (
-    MAX_CONVERSATIONS,
     MAX_MESSAGES,
     MAX_TITLE,
     MAX_TRANSCRIPT_BYTES,
@@ -20,6 +19,7 @@ from deckhand.domain.errors import BodyTooLarge, ConditionFailed, NotFound, Stor
 from deckhand.domain.job import Notice
 from deckhand.domain.times import iso
 from deckhand.operations.caller import Caller
+from deckhand.operations.permission import visible_conversations
 from deckhand.operations.registry import Http, operation
 from deckhand.operations.shapes import Done
 from deckhand.storage.deletion import delete_conversation as _delete
@@ -92,7 +92,7 @@ class OneConversation(TypedDict):
 @operation(summary="List conversations", input=Nothing, http=Http("GET", "/api/conversations"))
 def list_conversations(caller: Caller, _: Nothing) -> ConversationSummaries:
     """Newest activity first, at most 100."""
-    headers = caller.conversations.headers(caller.owner)[:MAX_CONVERSATIONS]
+    headers = visible_conversations(caller, "list_conversations")
     return {"conversations": [stored.header.summary() for stored in headers]}
 
 
@@ -135,7 +135,7 @@ def create_conversation(caller: Caller, given: NewConversation) -> OneConversati
     return {"conversation": {**header.summary(), "messages": [message.shown() for message in messages]}}
 
 
-@operation(summary="Read a conversation", input=Reading, http=Http("GET", "/api/conversations/{id}"))
+@operation(summary="Read a conversation", input=Reading, conversation="id", http=Http("GET", "/api/conversations/{id}"))
 def read_conversation(caller: Caller, given: Reading) -> OneConversation:
     """Its messages in their order, those last that wait for a turn of their own. All of them may be more than fits one
     answer. Raises `UnknownConversation`.
@@ -148,7 +148,13 @@ def read_conversation(caller: Caller, given: Reading) -> OneConversation:
     return {"conversation": {**header.summary(), "messages": shown[-given.limit :] if given.limit else shown}}
 
 
-@operation(summary="Rename a conversation", input=Rename, mutates=True, http=Http("PATCH", "/api/conversations/{id}"))
+@operation(
+    summary="Rename a conversation",
+    input=Rename,
+    mutates=True,
+    conversation="id",
+    http=Http("PATCH", "/api/conversations/{id}"),
+)
 def rename_conversation(caller: Caller, given: Rename) -> Done:
     """A blank title makes it untitled. Raises `UnknownConversation`."""
     title = (given.title or "").strip() or None
@@ -168,6 +174,7 @@ def rename_conversation(caller: Caller, given: Rename) -> Done:
     summary="Replace a conversation's messages",
     input=Transcript,
     mutates=True,
+    conversation="id",
     http=Http("PUT", "/api/conversations/{id}/messages", limit=TRANSCRIPT_BODY),
 )
 def replace_messages(caller: Caller, given: Transcript) -> Done:
@@ -195,7 +202,11 @@ def replace_messages(caller: Caller, given: Transcript) -> Done:
 
 
 @operation(
-    summary="Delete a conversation", input=ConversationId, mutates=True, http=Http("DELETE", "/api/conversations/{id}")
+    summary="Delete a conversation",
+    input=ConversationId,
+    mutates=True,
+    conversation="id",
+    http=Http("DELETE", "/api/conversations/{id}"),
 )
 def delete_conversation(caller: Caller, given: ConversationId) -> Done:
     """A running turn is stopped and leaves nothing. Raises `UnknownConversation`."""

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from deckhand.domain.access import Access, Decision
+from deckhand.domain.conversation import MAX_CONVERSATIONS
 from deckhand.operations.caller import Caller
 from deckhand.operations.registry import Operation
 from deckhand.storage.cards import Card
+from deckhand.storage.conversations import StoredHeader
 
 
 def permission(caller: Caller, operation: Operation, given: Any, *, confirmed: bool = False) -> Decision:
@@ -15,7 +17,12 @@ def permission(caller: Caller, operation: Operation, given: Any, *, confirmed: b
 
     Raises what reading the data raises.
     """
-    access = replace(_access(caller, operation), card=card_of(operation, given), confirmed=confirmed)
+    access = replace(
+        _access(caller, operation),
+        card=card_of(operation, given),
+        conversation=conversation_of(operation, given),
+        confirmed=confirmed,
+    )
     decision = caller.policy.decide(access)
     if operation.destructive or operation.destroys is None:
         return decision
@@ -51,16 +58,32 @@ def may_read(caller: Caller, operation: str) -> bool:
 
 def visible_cards(caller: Caller, operation: str) -> list[Card]:
     """The cards that the caller may see by an operation that shows many, in the deck's order."""
-    sees = caller.policy.sees(_reading(caller, operation))
+    sees = caller.policy.sees(_reading(caller, operation), "card")
     return [card for card in caller.cards.all() if sees(card.id)]
+
+
+def visible_conversations(caller: Caller, operation: str) -> list[StoredHeader]:
+    """The caller's conversations that they may see by an operation that shows many, newest activity first."""
+    sees = caller.policy.sees(_reading(caller, operation), "conversation")
+    headers = caller.conversations.headers(caller.owner)[:MAX_CONVERSATIONS]
+    return [stored for stored in headers if sees(stored.header.id)]
 
 
 def card_of(operation: Operation, given: Any) -> str | None:
     """The id of the card that a call is about."""
-    if operation.card is None:
+    return _field_of(operation.card, given)
+
+
+def conversation_of(operation: Operation, given: Any) -> str | None:
+    """The id of the conversation that a call is about."""
+    return _field_of(operation.conversation, given)
+
+
+def _field_of(path: str | None, given: Any) -> str | None:
+    if path is None:
         return None
     value = given
-    for name in operation.card.split("."):
+    for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     return value if isinstance(value, str) and value else None
 

@@ -52,6 +52,7 @@ class Question(Arguments):
     principal: Who | None = Field(default=None, description="Left out: you.")
     operation: str
     card: str | None = None
+    conversation: str | None = Field(default=None, description="By id; not with card.")
     channel: Channel = "api"
     confirmed: bool = Field(default=False, description="On api every call counts as confirmed.")
     destructive: bool | None = Field(default=None, description="Left out: as the operation is declared.")
@@ -131,10 +132,12 @@ def write_policy(caller: Caller, given: NewPolicy) -> WrittenPolicy:
 
 @operation(summary="Explain a decision", input=Question, http=Http("POST", f"{ROUTE}/explain"))
 def explain_policy(caller: Caller, given: Question) -> Explanation:
-    """Raises `ValidationFailed` for an operation that is not known."""
+    """Raises `ValidationFailed` for an operation that is not known, and for one about a card and a conversation."""
     known = REGISTRY.find(given.operation)
     if known is None and given.operation != CHAT:
         raise ValidationFailed(errors=[{"path": "operation", "message": "there is no such operation"}])
+    if given.card is not None and given.conversation is not None:
+        raise ValidationFailed(errors=[{"path": "conversation", "message": "name a card or a conversation, not both"}])
     mutates, destructive = (known.mutates, known.destructive) if known else (False, False)
     decision = caller.policy.decide(
         Access(
@@ -145,6 +148,7 @@ def explain_policy(caller: Caller, given: Question) -> Explanation:
             destructive=destructive if given.destructive is None else given.destructive,
             confirmed=given.confirmed,
             card=given.card,
+            conversation=given.conversation,
         )
     )
     return {"decision": decision.verdict, "policies": list(decision.policies)}
@@ -168,7 +172,12 @@ def _shown(document: PolicyDocument) -> ShownPolicy:
 
 def faults_of(text: str) -> list[Fault]:
     """What keeps a document from being used with the operations that there are."""
-    return check(text, schema_of((known.name, known.card is not None) for known in REGISTRY.all()))
+    return check(text, policy_schema())
+
+
+def policy_schema() -> str:
+    """Of the operations that there are."""
+    return schema_of((known.name, known.about) for known in REGISTRY.all())
 
 
 def _check(given: NewPolicy) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel
 
+from deckhand.domain.access import Kept
 from deckhand.operations.caller import Caller
 
 Input = TypeVar("Input", bound=BaseModel)
@@ -37,12 +38,12 @@ class Http:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`summary` is for people, `description` for the model. `card` names the input field that holds a card's id;
-    `label` is the progress line of a call; `change` says what a success did to that card; `rescue` names fields of any
-    shape in which a model's JSON text is taken for what it holds; `destroys` says whether one call of an operation
-    that is not destructive as such destroys something; `recorded` is false for what is too small for the audit;
-    `target` is what one call is about to change, as JSON that a person should see before they agree, None where the
-    arguments say it. What it answers is declared by the annotation of `run`.
+    """`summary` is for people, `description` for the model. `card` or `conversation` names the input field that holds
+    the id of the one it is about; `label` is the progress line of a call; `change` says what a success did to that
+    card; `rescue` names fields of any shape in which a model's JSON text is taken for what it holds; `destroys` says
+    whether one call of an operation that is not destructive as such destroys something; `recorded` is false for what is
+    too small for the audit; `target` is what one call is about to change, as JSON that a person should see before they
+    agree, None where the arguments say it. What it answers is declared by the annotation of `run`.
     """
 
     name: str
@@ -55,12 +56,18 @@ class Operation:
     mutates: bool = False
     destructive: bool = False
     card: str | None = None
+    conversation: str | None = None
     change: Literal["created", "changed", "removed"] | None = None
     label: str | None = None
     rescue: tuple[str, ...] = ()
     destroys: Callable[[Caller, Any], bool] | None = None
     recorded: bool = True
     target: Callable[[Caller, Any], Any] | None = None
+
+    @property
+    def about(self) -> Kept | None:
+        """What each call is about, if it is about one thing."""
+        return "card" if self.card is not None else "conversation" if self.conversation is not None else None
 
     @property
     def output(self) -> Any:
@@ -129,6 +136,7 @@ def operation(
     mutates: bool = False,
     destructive: bool = False,
     card: str | None = None,
+    conversation: str | None = None,
     change: Literal["created", "changed", "removed"] | None = None,
     label: str | None = None,
     rescue: tuple[str, ...] = (),
@@ -151,6 +159,7 @@ def operation(
                 mutates=mutates,
                 destructive=destructive,
                 card=card,
+                conversation=conversation,
                 change=change,
                 label=label,
                 rescue=rescue,

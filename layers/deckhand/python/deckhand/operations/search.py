@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deckhand.domain.conversation import MAX_CONVERSATIONS, ConversationSummary
+from deckhand.domain.conversation import ConversationSummary
 from deckhand.domain.search import needle, snippet
 from deckhand.operations.caller import Caller
+from deckhand.operations.permission import visible_conversations
 from deckhand.operations.registry import Http, operation
 from deckhand.storage.conversations import StoredHeader
 
@@ -35,7 +36,7 @@ class Matches(TypedDict):
 @operation(summary="Search the conversations", input=Query, http=Http("POST", "/api/conversations/search"))
 def search_conversations(caller: Caller, given: Query) -> Matches:
     """Newest activity first; an empty query gives the whole list."""
-    headers = caller.conversations.headers(caller.owner)[:MAX_CONVERSATIONS]
+    headers = visible_conversations(caller, "search_conversations")
     pattern = needle(given.q)
     if pattern is None:
         return {"conversations": [stored.header.summary() for stored in headers]}

@@ -81,9 +81,9 @@ def _number(policy_id: str) -> int:
     return int(policy_id.removeprefix("policy"))
 
 
-def cards_in(text: str) -> set[str]:
-    """The ids of the cards that policies name. Raises `UnreadablePolicyError`."""
-    return set(_cards(_json(text)))
+def entities_in(text: str) -> set[Entity]:
+    """What policies name. Raises `UnreadablePolicyError`."""
+    return set(_entities(_json(text)))
 
 
 def _json(text: str) -> Any:
@@ -95,14 +95,14 @@ def _json(text: str) -> Any:
         raise UnreadablePolicyError(str(error)) from error
 
 
-def _cards(node: Any) -> Iterator[str]:
+def _entities(node: Any) -> Iterator[Entity]:
     if isinstance(node, Mapping):
-        if node.get("type") == "Card" and isinstance(node.get("id"), str):
-            yield node["id"]
+        if isinstance(node.get("type"), str) and isinstance(node.get("id"), str):
+            yield Entity(node["type"], node["id"])
         node = list(node.values())
     if isinstance(node, list):
         for child in node:
-            yield from _cards(child)
+            yield from _entities(child)
 
 
 class Policies:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deckhand.domain.access import Access, ConfirmWrites, Decision
+from deckhand.domain.access import Access, ConfirmWrites, Decision, Kept, Sees
 from deckhand.domain.policy_document import PolicyDocument
 from deckhand.policy.cedar import UnreadablePolicyError
 from deckhand.policy.rules import REPAIRS, Rules, RulesFailedError
@@ -63,11 +63,11 @@ class Engine:
             logger.error("policy not evaluated", extra={"operation": access.operation})
             return False
 
-    def sees(self, access: Access) -> Callable[[str], bool]:
+    def sees(self, access: Access, kept: Kept) -> Sees:
         rules = self._current(access.principal.tenant).rules
         try:
             if rules is not None:
-                return rules.sees(access)
+                return rules.sees(access, kept)
         except RulesFailedError:
             logger.error("policy not evaluated", extra={"operation": access.operation})
         return lambda _: False

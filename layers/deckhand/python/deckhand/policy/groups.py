@@ -53,6 +53,9 @@ _LISTS = """
     get_recent_activity hygiene_scan validate_manifest list_notifications
 """
 
+OF_CONVERSATIONS = frozenset({CHAT, "list_conversations", "search_conversations"})
+"""What may be about one conversation, or look through all that the caller has, each as far as they may see it."""
+
 _ONE_ACT = (
     ("append_row", "add_row"),
     ("update_row", "change_row"),

@@ -1,18 +1,20 @@
 """One set of policies as the answer to the question of `domain/access.py`. Pure: no storage, no clock."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deckhand.domain.access import Access, ConfirmWrites, Decision
+from deckhand.domain.access import Access, ConfirmWrites, Decision, Kept, Sees
 from deckhand.domain.principal import Kind, Principal
-from deckhand.policy.cedar import Entity, Judgement, Policies, Question, UnreadablePolicyError, cards_in
+from deckhand.policy.cedar import Entity, Judgement, Policies, Question, UnreadablePolicyError, entities_in
 from deckhand.policy.groups import names_of, parents, scope_of
 
 TYPES: Mapping[Kind, str] = {"user": "User", "token": "Token", "service": "Service", "schedule": "Schedule"}
-NO_CARD = "Deck"
+DECK = "Deck"
+"""What a call is about that is about no single card or conversation."""
+KEPT: Mapping[Kept, str] = {"card": "Card", "conversation": "Conversation"}
 REPAIRS = frozenset({"read_policy", "write_policy"})
 """What an owner may do even while the document cannot be used."""
 
@@ -32,7 +34,7 @@ class Rules:
 
     def __init__(self, document: str = "", *, confirm_writes: ConfirmWrites = "destructive") -> None:
         self._policies = Policies(shipped(), document)
-        self._named = sorted(cards_in(document)) if document else []
+        self._named = sorted(entities_in(document), key=lambda one: (one.type, one.id)) if document else []
         self._confirm_writes = confirm_writes
 
     def decide(self, access: Access) -> Decision:
@@ -53,17 +55,25 @@ class Rules:
         """Whether some card's call would be more than denied: those are tried that policies, or the principal's own
         limits, name. Raises `RulesFailedError`.
         """
-        cards = (access.card, *sorted(access.principal.cards or ()), *self._named)
+        cards = (access.card, *self._known(access, "card"))
         return any(self.decide(replace(access, card=card)).verdict != "deny" for card in cards)
 
-    def sees(self, access: Access) -> Callable[[str], bool]:
-        """Cards have nothing but their id, so all that nobody names are decided alike. Raises `RulesFailedError`."""
-        named = {card: self._shows(access, card) for card in {*self._named, *(access.principal.cards or ())}}
-        unnamed = self._shows(access, "")
-        return lambda card: named.get(card, unnamed)
+    def sees(self, access: Access, kept: Kept) -> Sees:
+        """Cards have nothing but their id, and conversations that are looked through are all the principal's own: those
+        that nobody names are decided alike. Raises `RulesFailedError`.
+        """
+        named = {id: self._shows(access, kept, id) for id in self._known(access, kept)}
+        unnamed = self._shows(access, kept, "")
+        return lambda id: named.get(id, unnamed)
 
-    def _shows(self, access: Access, card: str) -> bool:
-        return self.decide(replace(access, card=card)).verdict == "allow"
+    def _known(self, access: Access, kept: Kept) -> list[str]:
+        """The ids that policies, or the principal's own limits, name."""
+        named = [one.id for one in self._named if one.type == KEPT[kept]]
+        return [*named, *sorted(access.principal.cards or ())] if kept == "card" else named
+
+    def _shows(self, access: Access, kept: Kept, id: str) -> bool:
+        one = replace(access, card=id) if kept == "card" else replace(access, conversation=id)
+        return self.decide(one).verdict == "allow"
 
     def _judge(self, access: Access, *, confirmed: bool) -> Judgement:
         context = {
@@ -119,7 +129,7 @@ def _question(access: Access) -> Question:
     who = access.principal
     principal = Entity(TYPES[who.kind], who.id)
     actions = {Entity("Action", name): parents(name) for name in names_of(access.operation)}
-    resource = Entity(NO_CARD, who.tenant) if access.card is None else Entity("Card", access.card)
+    resource = _resource(access)
     return Question(
         principal=principal,
         actions=list(actions),
@@ -128,8 +138,21 @@ def _question(access: Access) -> Question:
             principal: [Entity("Role", who.role)],
             **{action: [Entity("Action", group) for group in groups] for action, groups in actions.items()},
         },
-        attributes={principal: _attributes(who)},
+        attributes={principal: _attributes(who), **_whose(resource, who)},
     )
+
+
+def _whose(resource: Entity, who: Principal) -> dict[Entity, dict[str, Any]]:
+    """Nobody reaches a conversation but whose it is, and who acts for them."""
+    return {resource: {"user": who.user}} if resource.type == KEPT["conversation"] else {}
+
+
+def _resource(access: Access) -> Entity:
+    if access.card is not None:
+        return Entity(KEPT["card"], access.card)
+    if access.conversation is not None:
+        return Entity(KEPT["conversation"], access.conversation)
+    return Entity(DECK, access.principal.tenant)
 
 
 def _attributes(who: Principal) -> dict[str, Any]:
