@@ -1,11 +1,21 @@
 """What the template becomes: linters pass much that would not work, so this looks at what SAM makes of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
+from deckhand.domain.access_token import AccessToken
+from deckhand.domain.account import Account
+from deckhand.storage.accounts import Accounts
+from deckhand.storage.port import Item, ItemStore, Key, Op, Page, Table
+from deckhand.storage.sqlite import SqliteStore
+from deckhand.storage.tokens import Tokens
+from tests.api import Api
 from tests.sam import TEMPLATE, transformed_template
+from tests.stores import Clock, new_token
 
 # The only actions that have no resource to name.
 RESOURCELESS = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
@@ -22,6 +32,8 @@ TABLES_OF = {
 }
 LOOKED_UP_BY = {"ChatFunction", "ConversationsFunction", "ManifestsFunction"}
 """They ask who is calling, so they may look up one credential at a time; only identity may list or change any."""
+SWITCHED = ["*#users", "*#tokens"]
+"""Whom the switch of the assistant may name."""
 GATEWAY_WAITS_S = 29
 SECRETS = {
     "ChatApiKeyParameter": "/deckhand/key",
@@ -255,9 +267,62 @@ def test_credentials_are_looked_up_one_by_one_and_listed_by_identity_only(resour
         assert reaches == []
     elif function in LOOKED_UP_BY:
         # The one thing that is written is that a session was used.
-        assert (reaches, keys) == ([read, written], [[*who, rules], ["session#*"]])
+        named_by_switch = [read] if function == "ConversationsFunction" else []
+        assert reaches == [read, *named_by_switch, written]
+        assert keys == [[*who, rules], *([SWITCHED] if named_by_switch else []), ["session#*"]]
     else:
         assert (reaches, keys) == ([read], [[rules]])
+
+
+class Reached:
+    """A store by the rights of a function: of credentials it reaches what it may look up, and what it may list."""
+
+    def __init__(self, inner: ItemStore, allowed: list[dict[str, Any]]) -> None:
+        self.inner, self.allowed = inner, allowed
+
+    def get(self, key: Key) -> Item | None:
+        self.check("dynamodb:GetItem", key.table, key.pk)
+        return self.inner.get(key)
+
+    def query(self, table: Table, pk: str, **options: Any) -> Page:
+        self.check("dynamodb:Query", table, pk)
+        return self.inner.query(table, pk, **options)
+
+    def write(self, ops: Sequence[Op], *, token: str) -> None:
+        assert "identity" not in {op.key.table for op in ops}
+        self.inner.write(ops, token=token)
+
+    def delete_many(self, keys: Sequence[Key]) -> None:
+        assert "identity" not in {key.table for key in keys}
+        self.inner.delete_many(keys)
+
+    def check(self, action: str, table: Table, pk: str) -> None:
+        keys = [
+            key
+            for statement in self.allowed
+            if "Condition" in statement and action in listed(statement["Action"])
+            for key in statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+        ]
+        assert table != "identity" or any(fnmatchcase(pk, key) for key in keys), (action, pk)
+
+
+@pytest.mark.parametrize(
+    ("scope", "id", "status"),
+    [("user", "cat", 200), ("token", "t1", 200), ("user", "nobody", 404), ("token", "none", 404)],
+)
+def test_the_switch_asks_for_nothing_that_its_function_may_not_read(
+    resources: Resources, scope: str, id: str, status: int
+) -> None:
+    clock = Clock()
+    with closing(SqliteStore(":memory:", now=clock)) as store:
+        cat = Account(id="cat", name="Cat", role="viewer", created_at=0.0)
+        Accounts(store, "main", new_id=new_token).add(cat, [])
+        token = AccessToken(id="t1", name="t", role="agent", user="cat", tenant="main", created_at="")
+        Tokens(store, now=clock, new_id=new_token).add(token, secret="s", expires=None)
+        reached = Reached(store, statements_of(resources, "ConversationsFunction"))
+        with closing(Api(reached)) as api:
+            answer = api("PUT", "/api/agent/switches", {"scope": scope, "id": id, "enabled": False})
+    assert answer.status == status, answer.content
 
 
 def reaches_devices(statement: dict[str, Any]) -> bool:

@@ -86,17 +86,17 @@ def switch_agent(caller: Caller, given: Switch) -> Switched:
 
 
 def _check_known(caller: Caller, given: Switch) -> None:
-    """A mistyped id would switch off nobody, and look as if it had."""
+    """A mistyped id would switch off nobody, and look as if it had. The function of this route may look up an account
+    or a token, and list none.
+    """
     tenant = caller.principal.tenant
-    tokens = Tokens(caller.store, now=caller.now, new_id=caller.new_id)
     if given.scope == "token":
         if given.id != AGENT.id:
-            tokens.named(tenant, given.id)
+            Tokens(caller.store, now=caller.now, new_id=caller.new_id).named(tenant, given.id)
         return
     if given.id in (AGENT.user, DIRECT.user, caller.principal.user):
         return
-    accounts = Accounts(caller.store, tenant, new_id=caller.new_id)
-    if accounts.find(given.id) is None and all(one.token.user != given.id for one in tokens.all(tenant)):
+    if Accounts(caller.store, tenant, new_id=caller.new_id).find(given.id) is None:
         raise UnknownUser()
 
 
