@@ -332,6 +332,8 @@ def main() -> int:
     parser.add_argument("--talkers", type=int, default=6)
     parser.add_argument("--seed", type=int, default=None, help="repeats the dice of a former run")
     options = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))  # so that the stack is ended too
     return soak(options.minutes, options.talkers, options.seed or random.randrange(10**6))  # noqa: S311
 
 
