@@ -3,9 +3,11 @@
 import contextlib
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from infra.local.api_client import Api
 from infra.local.bench.processes import CannotMeasureError, running
@@ -34,3 +36,10 @@ def running_stack() -> Iterator[BenchStack]:
             if ready is None:
                 raise CannotMeasureError("The laptop stack did not start.")
             yield BenchStack(ready[1], ready[2], Path(folder))
+
+
+def timed(api: Api, method: str, path: str, body: Any = None) -> float:
+    """How long a request took, in milliseconds."""
+    began = time.perf_counter()
+    api.call(method, path, body)
+    return (time.perf_counter() - began) * 1000

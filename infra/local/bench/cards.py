@@ -8,7 +8,7 @@ from typing import Any
 from deckhand.agent.prompt import Surroundings, segments
 from deckhand.domain.cards import every_fault
 from infra.local.api_client import Api
-from infra.local.bench.bench_stack import BenchStack
+from infra.local.bench.bench_stack import BenchStack, timed
 from infra.local.bench.numbers import Measure, at_most, measure
 
 CARDS, ROWS, READ = 60, 20_000, 5_000
@@ -52,19 +52,13 @@ def _make(api: Api, card: str, rows: list[dict[str, Any]]) -> None:
 
 def _appends(api: Api, card: str) -> list[float]:
     return [
-        _timed(api, "POST", f"/api/manifests/{card}/rows", {"value": {"date": "2026-01-01", "kg": 81.5}})
+        timed(api, "POST", f"/api/manifests/{card}/rows", {"value": {"date": "2026-01-01", "kg": 81.5}})
         for _ in range(40)
     ]
 
 
 def _calls(api: Api, path: str, count: int) -> list[float]:
-    return [_timed(api, "GET", path) for _ in range(count)]
-
-
-def _timed(api: Api, method: str, path: str, body: Any = None) -> float:
-    began = time.perf_counter()
-    api.call(method, path, body)
-    return (time.perf_counter() - began) * 1000
+    return [timed(api, "GET", path) for _ in range(count)]
 
 
 def _prompts() -> list[float]:

@@ -20,6 +20,7 @@ from infra.local.bench.lost import lost_measures
 from infra.local.bench.numbers import Measure, table
 from infra.local.bench.policy import policy_measures
 from infra.local.bench.reminders import reminder_measures
+from infra.local.bench.search import search_measures
 from infra.local.bench.storage_cost import cost_measures
 from infra.local.bench.stream import stream_measures
 
@@ -51,6 +52,7 @@ def _all(*, quick: bool) -> Iterator[Measure]:
     with running_stack() as stack:
         yield from stream_measures(stack)
         yield from card_measures(stack)
+        yield from search_measures(stack)
     yield from lost_measures()
     yield from policy_measures()
     with tempfile.TemporaryDirectory() as folder:
