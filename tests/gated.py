@@ -1,5 +1,6 @@
 """A deployment whose scripted model asks for gated writes: one deck, one conversation, people with different roles."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -7,8 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from deckhand import bootstrap
 from deckhand.agent.chat import ToolCall
+from deckhand.agent.tools import OperationTools
 from deckhand.domain.job import Job
 from deckhand.storage.cards import Cards
 from deckhand.storage.conversations import Owner
@@ -169,3 +173,14 @@ def generations(store: ItemStore, card: str) -> int:
 
 
 DONE = says("Done.")
+
+
+def before_calls_run(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Each time that tools are to run."""
+    real = OperationTools.run
+
+    async def run(self: OperationTools, call: Any) -> Any:
+        await asyncio.to_thread(act)
+        return await real(self, call)
+
+    monkeypatch.setattr(OperationTools, "run", run)

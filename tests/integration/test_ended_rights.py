@@ -1,12 +1,9 @@
 """What was begun for somebody whose rights have ended since: it does nothing more, whoever says yes to it."""
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from deckhand.agent.tools import OperationTools
 from deckhand.domain.account import Account
 from deckhand.domain.job import Actor
 from deckhand.domain.principal import Principal
@@ -15,7 +12,7 @@ from deckhand.storage.conversations import Owner
 from deckhand.storage.port import ItemStore
 from deckhand.storage.proposals import Proposals
 from tests.fakes import Gate, asks, says
-from tests.gated import DONE, WEIGHTS, Gated, append, remove, rewritten
+from tests.gated import DONE, WEIGHTS, Gated, append, before_calls_run, remove, rewritten
 
 FORBIDDEN = (403, "forbidden")
 OWNER = Principal(kind="user", id="owner", user="owner", role="owner")
@@ -112,16 +109,6 @@ def test_a_message_that_queued_for_a_token_is_not_answered_once_it_is_revoked(
     api.work("queued_turn")
     assert len(api.gateway.requests) == 1
     assert api.texts(api.talk) == ["Hello.", "Hi.", "And more."]
-
-
-def before_calls_run(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    real = OperationTools.run
-
-    async def run(self: OperationTools, call: Any) -> Any:
-        await asyncio.to_thread(act)
-        return await real(self, call)
-
-    monkeypatch.setattr(OperationTools, "run", run)
 
 
 def test_a_turn_that_runs_writes_and_asks_nothing_more_once_its_token_is_revoked(

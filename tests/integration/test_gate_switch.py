@@ -1,16 +1,13 @@
 """What the switch, a deletion and the limits of a token reach: nothing gets past them that began before."""
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from deckhand.agent.tools import OperationTools
 from deckhand.storage.port import ItemStore
 from deckhand.turns import settled
 from tests.fakes import Gate, asks, call, says
-from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, append, remove
+from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, append, before_calls_run, remove
 
 OFF = (403, "agent_switched_off")
 HELLO = {"messages": [{"role": "user", "content": "Hello."}]}
@@ -30,16 +27,6 @@ def made_token(api: Gated) -> tuple[str, str]:
     """Id and secret of an agent's token."""
     made = api("POST", "/api/tokens", {"name": "t", "role": "agent"}).body
     return made["id"], made["secret"]
-
-
-def before_calls_run(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    real = OperationTools.run
-
-    async def run(self: OperationTools, call: Any) -> Any:
-        await asyncio.to_thread(act)
-        return await real(self, call)
-
-    monkeypatch.setattr(OperationTools, "run", run)
 
 
 # -- the switch
