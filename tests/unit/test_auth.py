@@ -70,6 +70,12 @@ def test_a_session_is_found_whatever_cookies_of_others_stand_beside_it(cookies: 
     assert session_secret(request(cookie=cookies), "deckhand") == "s3cret"
 
 
+@pytest.mark.parametrize("space", ["\u00a0", "\u0085", "\u2000", "\u3000", "\x1c", "\x0b", "\x0c"])
+def test_no_other_space_makes_a_name_ours_that_browsers_did_not_guard(space: str) -> None:
+    cookies = f"{space}__Host-deckhand=planted; __Host-deckhand{space}=planted; __Host-deckhand=s3cret"
+    assert session_secret(request(cookie=cookies), "__Host-deckhand") == "s3cret"
+
+
 @pytest.mark.parametrize(
     "cookies", ["", "deckhand", "deckhand=", "Deckhand=s", "xdeckhand=s", "x=deckhand=s", "deckhand=" + "s" * 201]
 )

@@ -16,6 +16,7 @@ from deckhand.storage.tokens import Tokens
 OPERATOR = Principal(kind="service", id="operator", user="operator", role="operator")
 COOKIES = ("__Host-deckhand", "deckhand")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+SPACES = " \t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,14 @@ def session_secret(request: Request, name: str) -> str | None:
     """The session's secret in the cookies of a request; None without one, or when it cannot be one.
 
     Told apart by `;` and the first `=` alone (RFC 6265, 5.4): the standard library's parser gives up at a neighbour
-    that it does not like, such as another page's with JSON in it, and what stands behind is lost.
+    that it does not like, such as another page's with JSON in it, and what stands behind is lost. Only spaces and tabs
+    are no part of a name: browsers keep other hosts from setting a cookie of our name, but not one that begins with
+    another kind of space.
     """
     for cookie in request.headers.get("cookie", "").split(";"):
         key, _, value = cookie.partition("=")
-        if key.strip() == name:
-            secret = value.strip().strip('"')
+        if key.strip(SPACES) == name:
+            secret = value.strip(SPACES).strip('"')
             return secret if 0 < len(secret) <= MAX_SECRET_CHARS else None
     return None
 
