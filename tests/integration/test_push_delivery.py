@@ -15,7 +15,7 @@ from deckhand.domain.errors import PushUnfinished
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Principal
 from deckhand.domain.push_message import payload
-from deckhand.domain.reminders import LATEST_S, Choice, Fire, Privacy
+from deckhand.domain.reminders import LATE_S, LATEST_S, Choice, Fire, Privacy
 from deckhand.push import sender as sender_module
 from deckhand.push.delivery import Delivery
 from deckhand.push.outcome import Outcome
@@ -152,6 +152,16 @@ def test_a_reminder_of_a_plan_names_what_is_left_to_do_on_the_persons_date(world
     assert (note["title"], note["body"]) == ("Zinc", "Time for Zinc. Missed earlier: Iron")
 
 
+@pytest.mark.parametrize("said", [BLANKS, {"title": "Pills", "body": "Take them"}])
+def test_what_was_done_while_the_push_was_on_its_way_is_not_reminded_of(world: World, said: dict[str, str]) -> None:
+    phone, job = world.device("phone"), world.job("pills#pm", "weight#am")
+    pills(world, pill("Zinc", "evening", job.due[:10]), **said)
+    world.delivery(job, last=False)
+    assert (phone.titles, world.fires) == (["Weigh in"], {"weight#am": "sent"})
+    world.delivery(world.job("pills#pm", fire="f2").model_copy(update={"asked": True}), last=False)
+    assert len(phone.received) == 2, "who asks for it sees it"
+
+
 def test_a_private_reminder_of_a_plan_names_nothing(world: World) -> None:
     phone = world.device("phone")
     pills(world, pill("Zinc", "evening"), privacy="private")
@@ -227,11 +237,20 @@ def test_a_late_reminder_is_marked_late(world: World) -> None:
     assert (phone.titles, world.fires) == (["Late: Weigh in"], {"weight#am": "sent"})
 
 
+def test_a_reminder_that_became_late_on_its_way_is_marked_late(world: World) -> None:
+    phone, job = world.device("phone", 503), world.job()
+    with pytest.raises(PushUnfinished):
+        world.delivery(job, last=False)
+    world.clock.time = datetime.fromisoformat(job.due).timestamp() + LATE_S
+    world.delivery(job, last=False)
+    assert phone.titles == ["Weigh in", "Late: Weigh in"]
+
+
 def test_a_job_past_its_lateness_is_not_sent(world: World) -> None:
     phone, job = world.device("phone"), world.job()
     world.clock.time = datetime.fromisoformat(job.due).timestamp() + LATEST_S
     world.delivery(job, last=False)
-    assert phone.titles == ["Weigh in"], "six hours are not too late"
+    assert phone.titles == ["Late: Weigh in"], "six hours are not too late"
     world.clock.time += 1
     world.delivery(job.model_copy(update={"fire": "f2"}), last=False)
     assert (phone.titles, world.fires) == (["Weigh in"], {"weight#am": "late"})

@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 from deckhand.domain.errors import PushUnfinished, UnknownManifest
 from deckhand.domain.job import Job
 from deckhand.domain.push_message import Notice, message, payload, shorter, topic
-from deckhand.domain.reminder_blanks import has_blanks
-from deckhand.domain.reminders import LATEST_S, Person, Status, fate, items_of, switched_off
+from deckhand.domain.reminders import LATE_S, LATEST_S, Person, Status, fate, items_of, switched_off
 from deckhand.domain.subscription import Subscription
 from deckhand.domain.times import epoch, zone_or
 from deckhand.push.outcome import Outcome
@@ -63,7 +62,7 @@ class Delivery:
             raise PushUnfinished(wait=max((outcome.wait or 0.0 for outcome in left), default=0.0))
 
     def _notices(self, job: Job) -> list[Notice]:
-        """Of the reminders that are still there, and still wanted."""
+        """Of the reminders that are still there, and still wanted; a plan with nothing left to do needs none."""
         tenant, user = job.actor.tenant, job.actor.user
         cards, kept = Cards(self.store, tenant), Reminders(self.store, tenant).of_user(user)
         person = People(self.store, tenant).find(user).person
@@ -72,7 +71,9 @@ class Delivery:
             item = _item(cards, reminder, asked=job.asked)
             if item is None or not (job.asked or self._wanted(job, reminder, item, person, kept)):
                 continue
-            left = plans.left(item["trigger"], day) if has_blanks(item["title"] + item["body"]) else None
+            left = plans.left(item["trigger"], day)
+            if left is not None and not left and not job.asked:
+                continue
             found.append(Notice.of(reminder, item, kept.choice(reminder).privacy, left))
         return found
 
@@ -93,7 +94,8 @@ class Delivery:
     def _send_all(self, job: Job, notices: Sequence[Notice], devices: Sequence[StoredSubscription]) -> list[Outcome]:
         """Side by side: a device that does not answer holds up no other."""
         tag = topic(job.actor.user, [one.reminder for one in notices])
-        content = message(notices, tag=tag, due=job.due, late=job.late, origin=self.origin)
+        late = job.late or (not job.asked and self.now() - epoch(job.due) >= LATE_S)
+        content = message(notices, tag=tag, due=job.due, late=late, origin=self.origin)
         claims = PushClaims(self.store, job.actor.tenant, job.actor.user, fire=job.fire or f"{job.due}#{tag}")
         one = partial(self._send_claimed, job, claims, content, tag)
         with ThreadPoolExecutor(SIDE_BY_SIDE) as threads:
