@@ -253,7 +253,7 @@ def test_a_job_past_its_lateness_is_not_sent(world: World) -> None:
     assert phone.titles == ["Late: Weigh in"], "six hours are not too late"
     world.clock.time += 1
     world.delivery(job.model_copy(update={"fire": "f2"}), last=False)
-    assert (phone.titles, world.fires) == (["Weigh in"], {"weight#am": "late"})
+    assert (phone.titles, world.fires) == (["Late: Weigh in"], {"weight#am": "late"})
 
 
 def test_the_same_job_twice_pushes_once(world: World) -> None:

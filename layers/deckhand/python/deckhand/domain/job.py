@@ -41,7 +41,7 @@ class Notice(Model):
 class Job(Model):
     """`title`: make a title for the conversation. `queued_turn`: answer the messages that queued in it. `drop_rows`:
     remove a generation of a card's rows that nobody sees any more. `push`: show the actor's user the reminders (each
-    `card#item`) whose time `due` was, an instant of UTC, on the user's own date `day`; `late` when it was well past already;
+    `card#item`) whose time `due` was, an instant of UTC, on the user's own date `day`; `late` when it was well past;
     `asked` when the user wants it now, to see it. `fire` names that push: it is the same whenever the job comes again,
     and no two pushes share it. `notices`: what happened in a conversation. `continued_turn`: go on from what was
     decided in it. All may be done twice without harm.
