@@ -53,6 +53,34 @@ def test_an_invite_lasts_seven_days(deployment: Deployment, clock: Clock) -> Non
     assert deployment.browser().enrol(invite=code).refusal == FAILED
 
 
+@pytest.mark.parametrize("ending", [{"role": "editor"}, {"disabled": True}])
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_invite_holds_while_whoever_made_it_has_their_role(
+    deployment: Deployment, ending: dict[str, Any], begun: bool
+) -> None:
+    owner = deployment.owner()
+    other = deployment.guest(owner, "owner")
+    code, user, guest = other("POST", "/api/invites", {"role": "owner"}).body["code"], other.user, deployment.browser()
+    options = guest("POST", "/auth/register/options", {"invite": code}).body if begun else {}
+    assert change(owner, user, **ending).status == 200
+    answer = guest("POST", "/auth/register/verify", guest.device.create(options)) if begun else guest.enrol(invite=code)
+    assert answer.refusal == FAILED
+    assert not guest.signed_in
+
+
+@pytest.mark.parametrize("ends", ["revoked", "expired"])
+def test_an_invite_of_a_token_ends_with_it(deployment: Deployment, clock: Clock, ends: str) -> None:
+    owner, guest = deployment.owner(), deployment.browser()
+    token = owner("POST", "/api/tokens", {"name": "t", "role": "owner", "expiresAt": "2027-01-15T09:00:00Z"}).body
+    program = deployment.browser(Authorization=f"Bearer {token['secret']}")
+    code = program("POST", "/api/invites", {"role": "owner"}).body["code"]
+    if ends == "revoked":
+        assert owner("DELETE", f"/api/tokens/{token['id']}").status == 200
+    else:
+        clock.time += 3600
+    assert guest.enrol(invite=code).refusal == FAILED
+
+
 @pytest.mark.parametrize("role", ["agent", "operator", "Owner", "", None, 1])
 def test_an_invite_is_for_a_role_of_people(deployment: Deployment, role: Any) -> None:
     assert deployment.owner()("POST", "/api/invites", {"role": role}).refusal == (422, "invalid")

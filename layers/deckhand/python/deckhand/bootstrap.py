@@ -381,6 +381,7 @@ class Parts:
         from deckhand.storage.accounts import Accounts
         from deckhand.storage.attempts import Attempts
         from deckhand.storage.challenges import Challenges
+        from deckhand.storage.endings import Endings
         from deckhand.storage.invites import Invites
         from deckhand.storage.subscriptions import Subscriptions
 
@@ -395,6 +396,7 @@ class Parts:
             accounts,
             challenges,
             Invites(store, tenant, new_id=new_id),
+            Endings(store, now=now),
             opening,
             first_code=lambda: _secret(self.settings.deckhand_enrol_code),
             new_id=new_id,

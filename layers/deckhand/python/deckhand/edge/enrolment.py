@@ -1,7 +1,7 @@
 """A new passkey: of the first owner, of somebody who was invited, or on one more device of a user."""
 
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,18 +13,22 @@ from deckhand.edge.passkeys import Answer, Passkeys, challenge_of
 from deckhand.edge.session_opening import Opened, SessionOpening, enabled
 from deckhand.storage.accounts import Accounts, Edit
 from deckhand.storage.challenges import CHALLENGE_BYTES, Challenges, Enrolment
+from deckhand.storage.endings import Endings
 from deckhand.storage.invites import Invites
 from deckhand.storage.port import Op
 
 
 @dataclass(frozen=True, slots=True)
 class Enrolments:
-    """`first_code` gives the code of the settings that lets the first owner in, None without one."""
+    """`first_code` gives the code of the settings that lets the first owner in, None without one. `endings` tells whose
+    invites hold no more.
+    """
 
     passkeys: Passkeys
     accounts: Accounts
     challenges: Challenges
     invites: Invites
+    endings: Endings
     opening: SessionOpening
     first_code: Callable[[], str | None]
     new_id: Callable[[], str]
@@ -52,6 +56,8 @@ class Enrolments:
         enrolment = self.challenges.spend_enrolment(challenge)
         if enrolment is None or (enrolment.role is None and not _is(signed_in, enrolment.user)):
             raise SignInFailed()
+        if enrolment.by is not None and self.endings.is_past(enrolment.by.principal()):
+            raise SignInFailed()
         enrolment = enrolment.model_copy(update={"name": name or enrolment.name})
         # What somebody new gives is their own name; a device's name is given by whoever adds one.
         nickname = enrolment.name if enrolment.role is None else None
@@ -65,7 +71,9 @@ class Enrolments:
         def adding(account: Account) -> Edit:
             return Edit(enabled(account).adding(fresh), also)
 
-        also: Sequence[Op] = () if enrolment.invite is None else (self.invites.spending(enrolment.invite),)
+        also: list[Op] = [] if enrolment.invite is None else [self.invites.spending(enrolment.invite)]
+        if enrolment.by is not None:
+            also += self.endings.checks(enrolment.by.principal())
         if enrolment.role is None:
             return Opened(self.accounts.change(enrolment.user, adding), None, fresh)
         if enrolment.invite is not None and self.accounts.find(enrolment.user) is not None:
@@ -87,9 +95,10 @@ class Enrolments:
         if self._is_first(code) and self.accounts.find(OWNER_ID) is None:
             return Enrolment(user=OWNER_ID, role="owner", name=name)
         found = self.invites.find(code)
-        if found is None:
+        if found is None or (found.by is not None and self.endings.over(found.by.principal())):
             raise SignInFailed()
-        return Enrolment(user=found.user or self.new_id(), role=found.role, name=name, invite=fingerprint(code))
+        user = found.user or self.new_id()
+        return Enrolment(user=user, role=found.role, name=name, invite=fingerprint(code), by=found.by)
 
     def _is_first(self, given: str) -> bool:
         code = self.first_code()

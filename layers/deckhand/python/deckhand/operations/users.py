@@ -11,6 +11,7 @@ from deckhand.domain.access_token import RANKS
 from deckhand.domain.account import MAX_NAME, Account, ShownCredential, UserRole, shown_credential
 from deckhand.domain.base64url import from_base64, to_base64url
 from deckhand.domain.errors import NotAllowed, UnknownCredential, UnknownToken, UnknownUser
+from deckhand.domain.job import Actor
 from deckhand.domain.times import iso
 from deckhand.operations.arguments import Arguments, Nothing
 from deckhand.operations.caller import Caller
@@ -123,12 +124,12 @@ def make_recovery_codes(caller: Caller, given: Nothing) -> RecoveryCodes:
 
 @operation(summary="Invite somebody", input=NewInvite, http=Http("POST", "/api/invites", status=201), mutates=True)
 def create_invite(caller: Caller, given: NewInvite) -> MadeInvite:
-    """It lets one person in within 7 days. Raises `NotAllowed`."""
+    """It lets one person in within 7 days, while whoever made it has their role. Raises `NotAllowed`."""
     _check_rank(caller, given.role)
     code = to_base64url(caller.random(CODE_BYTES))
     expires = int(caller.now()) + INVITE_LIFE_S
     invites = Invites(caller.store, caller.principal.tenant, new_id=caller.new_id)
-    invites.add(code, Invite(role=given.role), expires=expires)
+    invites.add(code, Invite(role=given.role, by=Actor.of(caller.principal)), expires=expires)
     return {"code": code, "expiresAt": iso(expires)}
 
 

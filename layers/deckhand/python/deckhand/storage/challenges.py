@@ -9,6 +9,7 @@ from typing import Literal
 from deckhand.domain.account import UserRole
 from deckhand.domain.base64url import to_base64url
 from deckhand.domain.errors import ConditionFailed
+from deckhand.domain.job import Actor
 from deckhand.domain.model import Model
 from deckhand.storage.accounts import IT
 from deckhand.storage.port import EXISTS, Delete, Item, ItemStore, Key, Put
@@ -25,8 +26,8 @@ class SignIn(Model):
 
 
 class Enrolment(Model):
-    """For a new passkey of `user`, who gets `role` when they are new. `invite` is what is spent by it; None for a
-    second device.
+    """For a new passkey of `user`, who gets `role` when they are new. `invite` is what is spent by it, and
+    `by` who made that; None for a second device.
     """
 
     kind: Literal["enrolment"] = "enrolment"
@@ -34,6 +35,7 @@ class Enrolment(Model):
     role: UserRole | None = None
     name: str | None = None
     invite: str | None = None
+    by: Actor | None = None
 
 
 class Challenges:

@@ -1,12 +1,13 @@
 """Invites on the store: codes that let somebody in once. Only their hashes are stored.
 
-identity  <tenant>#invite#<sha256 of the code>  it  role, and for whom when that is fixed
+identity  <tenant>#invite#<sha256 of the code>  it  role, who made it, and for whom when that is fixed
 """
 
 from collections.abc import Callable
 
 from deckhand.domain.access_token import fingerprint
 from deckhand.domain.account import UserRole
+from deckhand.domain.job import Actor
 from deckhand.domain.model import Model
 from deckhand.storage.accounts import IT
 from deckhand.storage.port import ABSENT, EXISTS, Delete, Item, ItemStore, Key, Put
@@ -16,10 +17,11 @@ CODE_BYTES = 24
 
 
 class Invite(Model):
-    """`user` is None for somebody new."""
+    """`user` is None for somebody new. `by` made it, and it holds while they may; None: whoever has the store."""
 
     role: UserRole
     user: str | None = None
+    by: Actor | None = None
 
 
 class Invites:
