@@ -498,6 +498,10 @@ TOO_LARGE = [
     "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` of this model",
     "max_tokens: 32768 > 8192, which is the maximum allowed number of output tokens for this model",
     "input length and `max_tokens` exceed context limit: 188240 + 32768 > 200000, decrease input length",
+    "The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower maximum tokens value.",
+    "It has a maxOutputTokens value of 32768 but the supported range is from 1 (inclusive) to 8193 (exclusive).",
+    "n_predict: the value must be at most 8192",
+    "#/max_gen_len: 32768 is above the largest value, 8192",
     "This model's maximum context length is 8192 tokens. However, you requested 33000 tokens (232 in the messages, "
     "32768 in the completion). Please reduce the length of the messages or completion.",
 ]

@@ -25,8 +25,10 @@ _NULLNESS = re.compile(r"\bnull\b|\bnone\b|nil\b|required|missing|string|must be
 _BLOCKS = re.compile(r"string|list|array|sequence|block|part|type|object|invalid|unsupported|not supported|expected")
 
 
-_LIMIT = re.compile(r"max_\w*tokens|max\w* (?:output|completion|new) tokens|completion tokens")
-_TOO_LARGE = re.compile(r"too (?:large|big|high|long|many)|at most|less than|up to|\bmaximum\b|range|exceed|[<>≤]")
+_LIMIT = re.compile(r"max\w* ?(?:(?:output|completion|new) )?tokens|completion tokens|n_predict|max_gen_len")
+_TOO_LARGE = re.compile(
+    r"too (?:large|big|high|long|many)|at most|less than|up to|above|\bmaximum\b|range|exceed|[<>≤]"
+)
 
 
 @dataclass(frozen=True, slots=True)
