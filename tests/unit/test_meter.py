@@ -10,11 +10,13 @@ import pytest
 from deckhand.agent.chat import Answer, DeadlineReached, StepIdle, StepRequest, TextDelta, Usage
 from deckhand.agent.meter import MeteredGateway
 from deckhand.domain.errors import (
+    AgentSwitchedOff,
     AllowanceUsedUp,
     ContextFull,
     DeckhandError,
     GatewayFailed,
     GatewayTimeout,
+    NotAllowed,
     StorageUnavailable,
 )
 from tests.fakes import FakeGateway, Gate, Hang, Script, says
@@ -84,7 +86,9 @@ async def test_a_store_that_fails_stops_the_call() -> None:
         await read(FakeMeter(refusal=StorageUnavailable()))
 
 
-@pytest.mark.parametrize("error", [GatewayFailed(), ContextFull(), AllowanceUsedUp()])
+@pytest.mark.parametrize(
+    "error", [GatewayFailed(), ContextFull(), AllowanceUsedUp(), AgentSwitchedOff(), NotAllowed(), StorageUnavailable()]
+)
 async def test_a_call_that_was_refused_used_nothing(error: DeckhandError) -> None:
     meter = FakeMeter()
     with pytest.raises(type(error)):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from deckhand.agent.chat import Answer, ChatGateway, DeadlineReached, StepIdle, StepRequest, TextDelta, Usage
-from deckhand.domain.errors import GatewayError, GatewayTimeout
+from deckhand.domain.errors import DeckhandError, GatewayTimeout
 
 # The model was at work when these were raised.
 _TOOK_TIME = (StepIdle, DeadlineReached, GatewayTimeout)
@@ -51,7 +51,7 @@ class MeteredGateway:
                     else:
                         shown.append(item.text)
                         yield item
-        except GatewayError as error:
+        except DeckhandError as error:
             used = bool(shown) or isinstance(error, _TOOK_TIME)
             raise
         finally:
