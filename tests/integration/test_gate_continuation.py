@@ -12,6 +12,7 @@ import pytest
 from deckhand.domain.errors import AllowanceUsedUp, DeckhandError, StorageUnavailable
 from deckhand.edge import proposals as edge_proposals
 from deckhand.edge.proposals import ProposalRoutes
+from deckhand.storage.conversations import Owner
 from deckhand.storage.port import ItemStore
 from deckhand.turns.chat import Chats
 from deckhand.turns.decision import Decisions
@@ -199,6 +200,47 @@ def test_what_was_decided_before_the_process_that_asked_is_found_dead_is_gone_on
     assert sweep(api.parts.turns, all_dead=True).closed == 1
     assert len(api.work("continued_turn", says("Gone."))) == 1
     assert api.texts(api.talk) == ["Please.", "Gone."]
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("DELETE", 404)])
+def test_what_was_decided_while_a_turn_was_under_way_is_gone_on_from_by_whoever_finds_that_turn_dead(
+    api: Gated, monkeypatch: pytest.MonkeyPatch, method: str, status: int
+) -> None:
+    def die(*_: Any) -> None:
+        raise LeaseLost()
+
+    [proposal] = api.propose(remove())
+    with monkeypatch.context() as dying:
+        dying.setattr("deckhand.turns.recorder.finish_turn", die)
+        api.say("What else?", [lambda: api.confirm(proposal), *says("It waits.")])
+    owner, turns = Owner("main", "ann"), api.parts.turns.turns
+    stored = turns.head(owner, api.talk)
+    assert stored is not None
+    turns.move(owner, api.talk, stored.head.model_copy(update={"lease_until": 1.0}), after=stored, token="past")
+    assert api(method, f"/api/chat/turn/{api.talk}").status == status
+    assert len(api.work("continued_turn", says("Gone."))) == 1
+    assert api.texts(api.talk) == ["Please.", "What else?", "Gone."]
+
+
+def test_a_turn_that_may_not_go_on_keeps_no_other_from_it(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token's, and one of the person's own, both decided while a third ran; the token is revoked then."""
+    made = api("POST", "/api/tokens", {"name": "t", "role": "agent"}).body
+    theirs = api.propose(remove(), token=made["secret"])
+    for number in range(3):
+        api.say(f"Look, {number}.", asks(read()), DONE)
+    own = api.propose(remove("sleep", id="c2"))
+    for number in range(3):
+        api.say(f"Look again, {number}.", asks(read()), DONE)
+
+    def decide() -> None:
+        for one in (*theirs, *own):
+            assert api.confirm(one).body["outcome"] == "succeeded"
+
+    api.say("What else?", [decide, *says("It waits.")])
+    assert api("DELETE", f"/api/tokens/{made['id']}").status == 200
+    assert len(api.work("continued_turn", says("Gone."))) == 1
+    assert api.texts(api.talk)[-1] == "Gone."
+    goes_on_no_more(api, lambda: api("GET", "/api/chat/status"))
 
 
 def later(api: Gated, seconds: float = 1_000) -> int:

@@ -13,7 +13,6 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from deckhand.agent.chat import ChatGateway
 from deckhand.agent.meter import MeteredGateway
 from deckhand.domain.errors import (
-    AllowanceUsedUp,
     DailyAllowanceUsedUp,
     NotAllowed,
     PushUnfinished,
@@ -149,7 +148,7 @@ class JobWorker:
         """Nothing to do when another turn runs: its end looks at what was decided."""
         if self._chats is None:
             return
-        with suppress(TurnRunning, UnknownConversation, NotAllowed, AllowanceUsedUp):
+        with suppress(TurnRunning, UnknownConversation):
             self._thread.submit(self._chats.run_continued(job, time_left=left)).result()
 
 

@@ -22,7 +22,7 @@ from deckhand.agent.window import REPLAYED_TURNS, newest_that_fit, replayed
 from deckhand.domain.audit import Origin
 from deckhand.domain.cards import first_line
 from deckhand.domain.conversation import Exchange, Message
-from deckhand.domain.errors import DeckhandError, StorageError
+from deckhand.domain.errors import AllowanceUsedUp, DeckhandError, NotAllowed, StorageError
 from deckhand.domain.events import Event
 from deckhand.domain.followup import Followup, followup
 from deckhand.domain.job import Actor, Job
@@ -198,14 +198,20 @@ class Chats:
         return True
 
     async def run_continued(self, job: Job, *, time_left: float | None) -> None:
-        """Goes on from the decisions of a turn, unless that was done. Raises `UnknownConversation`, `TurnRunning`."""
+        """Goes on from the decisions of turns, unless that was done; one for whom that may not be keeps no other from
+        it. Raises `UnknownConversation`, `TurnRunning`.
+        """
         principal = job.actor.principal()
         owner = owner_of(principal)
         found = await asyncio.to_thread(lambda: list(decided_turns(self._context, owner, job.conversation)))
         for proposal in found:
             new = NewTurn(acting(principal, proposal), job.conversation, [], answers=proposal.turn_id)
             wish = wish_of(proposal, time_left=time_left)
-            started = await asyncio.to_thread(self.go_on, new, wish)
+            try:
+                started = await asyncio.to_thread(self.go_on, new, wish)
+            except (NotAllowed, AllowanceUsedUp) as refused:
+                logger.info("not gone on from decisions", extra={"code": refused.code})
+                continue
             if isinstance(started, tuple):
                 await started[1](lambda *_: None)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import groupby
 
+from deckhand.domain.job import Job
 from deckhand.domain.proposal import Proposal
 from deckhand.storage.conversations import Owner
 from deckhand.storage.proposals import Proposals
@@ -27,3 +28,11 @@ def decided_turns(context: TurnContext, owner: Owner, conversation: str) -> Iter
         waits = any(one.is_open(now) for one in every)
         if decided and not waits and context.store.get(continued_key(owner, conversation, turn_id)) is None:
             yield decided[-1]
+
+
+def go_on(context: TurnContext, owner: Owner, conversation: str) -> bool:
+    """Asks the worker to go on from what is decided, if anything is. Raises storage errors."""
+    decided = next(decided_turns(context, owner, conversation), None)
+    if decided is not None:
+        context.jobs.send(Job(kind="continued_turn", actor=decided.actor, conversation=conversation))
+    return decided is not None

@@ -2,8 +2,10 @@
 is kept.
 """
 
+from contextlib import suppress
+
 from deckhand.domain.conversation import Message
-from deckhand.domain.errors import ConditionFailed, UnknownConversation
+from deckhand.domain.errors import ConditionFailed, StorageError, UnknownConversation
 from deckhand.domain.times import iso
 from deckhand.domain.turn import LOST_ID_GAP
 from deckhand.storage.conversations import Owner, put_header, put_messages
@@ -11,6 +13,7 @@ from deckhand.storage.port import Delete, Op
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.turns import Numbered, StoredHead, put_batch, put_head, running_key
 from deckhand.turns.context import TurnContext
+from deckhand.turns.continuation import go_on
 from deckhand.turns.reply import gone_events
 from deckhand.turns.withdrawal import withdraw
 
@@ -37,6 +40,9 @@ def close_lost(context: TurnContext, owner: Owner, conversation: str, stored: St
         write_surely(context.store, ops, token=context.new_id())
     except ConditionFailed:
         return
+    with suppress(StorageError):
+        # Its end would have looked at what was decided while it ran.
+        go_on(context, owner, conversation)
 
 
 def _read_log(context: TurnContext, owner: Owner, conversation: str, stored: StoredHead) -> tuple[int, str]:

@@ -6,14 +6,13 @@ import logging
 from dataclasses import dataclass
 
 from deckhand.domain.errors import StorageError, UnknownConversation
-from deckhand.domain.job import Job
 from deckhand.domain.turn import Head
 from deckhand.storage.conversations import Owner
 from deckhand.storage.deletion import finish_deletion
 from deckhand.storage.proposals import Proposals
 from deckhand.storage.turns import Running
 from deckhand.turns.context import TurnContext
-from deckhand.turns.continuation import decided_turns, waiting_turn
+from deckhand.turns.continuation import go_on, waiting_turn
 from deckhand.turns.lost import close_lost
 from deckhand.turns.queued import wake_waiting
 
@@ -49,19 +48,11 @@ def _continue_expired(context: TurnContext, tenant: str) -> int:
         try:
             if waiting_turn(context, owner, entry.conversation, entry.turn_id):
                 continue  # its process may be at it, or gone
-            woken += _go_on(context, owner, entry.conversation)
+            woken += go_on(context, owner, entry.conversation)
             context.store.delete_many([found.key])
         except StorageError:
             logger.warning("expired proposals not gone on from", exc_info=True)
     return woken
-
-
-def _go_on(context: TurnContext, owner: Owner, conversation: str) -> bool:
-    """Asks the worker to go on from what is decided, if anything is. Raises storage errors."""
-    decided = next(decided_turns(context, owner, conversation), None)
-    if decided is not None:
-        context.jobs.send(Job(kind="continued_turn", actor=decided.actor, conversation=conversation))
-    return decided is not None
 
 
 def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: bool) -> Swept:
@@ -71,7 +62,6 @@ def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: 
             return Swept(0, 0)
         close_lost(context, owner, entry.conversation, stored)
         closed = 1
-        _go_on(context, owner, entry.conversation)
     return Swept(closed, int(_wake(context, owner, entry)))
 
 
