@@ -198,7 +198,7 @@ def test_every_function_runs_on_the_layers_with_a_log_group_whose_entries_go(res
         assert groups[function["LoggingConfig"]["LogGroup"]["Ref"]]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
 
 
-@pytest.mark.parametrize("table", ["TurnsTable", "IdentityTable"])
+@pytest.mark.parametrize("table", ["DeckTable", "TurnsTable", "IdentityTable"])
 def test_items_that_expire_are_removed(resources: Resources, table: str) -> None:
     assert resources[table]["Properties"]["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
 
