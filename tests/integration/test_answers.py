@@ -1,4 +1,6 @@
-"""Every operation is called once and succeeds, and what it answers is what is declared of it."""
+"""Every operation is called once and succeeds with no more rights than its function's role has, and what it answers is
+what is declared of it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,11 +15,13 @@ from deckhand.operations.catalog import REGISTRY
 from deckhand.operations.execution import perform
 from deckhand.push.vapid import new_key
 from deckhand.storage.accounts import Accounts
+from deckhand.storage.port import ItemStore
 from tests.answers import RESULTS, misfit
 from tests.api import ANN
 from tests.deck import manifest
 from tests.gated import Gated, Make, delete
 from tests.push_service import Device
+from tests.rights import Guarded, function_of
 from tests.stores import new_token
 
 TRIGGER = {"type": "daily", "time": "08:00"}
@@ -30,19 +34,23 @@ class Calls:
     succeeded.
     """
 
-    def __init__(self, api: Gated) -> None:
-        self.api = api
+    def __init__(self, api: Gated, store: Guarded) -> None:
+        self.api, self._store = api, store
         self._agent = replace(api.parts.caller(ANN, "chat"), confirmed=True)
         self.made: set[str] = set()
 
     def __call__(self, name: str, /, **given: Any) -> Any:
         operation = REGISTRY.find(name)
         assert operation is not None
-        if operation.http is None:
+        http = operation.http
+        # What has no route is a tool of a turn.
+        self._store.function = "ChatFunction" if http is None else function_of(http.method, http.path)
+        if http is None:
             result = perform(self._agent, operation, operation.input.model_validate(given))
             assert misfit(RESULTS, f"/results/{name}", result) is None
         else:
-            result = self._over_http(operation.http.method, operation.http.path, given, text=operation.http.text)
+            result = self._over_http(http.method, http.path, given, text=http.text)
+        assert self._store.refused == []
         self.made.add(name)
         return result
 
@@ -60,16 +68,21 @@ class Calls:
 
 
 @pytest.fixture
-def calls(make: Make, tmp_path: Path) -> Calls:
+def store(store: ItemStore) -> Guarded:
+    return Guarded(store)
+
+
+@pytest.fixture
+def calls(make: Make, store: Guarded, tmp_path: Path) -> Calls:
     settings = {"DECKHAND_VAPID_KEY": new_key(), "DECKHAND_ADMIN_TOKEN": "operator"}
     api = make(DECKHAND_REPORTS=str(tmp_path), **settings)
     # Hosts are not looked up in the world's DNS.
     api.parts.__dict__["push"] = replace(api.parts.push, resolve=lambda _: ["93.184.216.34"])
     keys = [Credential(id=name, public_key="k", counter=0, created_at=1.0) for name in ("bGFwdG9w", "cGhvbmU")]
     ann = Account(id="ann", name="Ann", role="owner", created_at=1.0, credentials=tuple(keys))
-    Accounts(api.parts.store, "main", new_id=new_token).add(ann, ())
+    Accounts(store, "main", new_id=new_token).add(ann, ())
     api.propose(delete())
-    return Calls(api)
+    return Calls(api, store)
 
 
 def cards(call: Calls) -> None:
