@@ -1,12 +1,14 @@
 """Users of a deployment: invites, roles, and that an owner is always left."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from deckhand.domain.subscription import Subscription
-from deckhand.storage.port import ItemStore
+from deckhand.storage.port import ItemStore, Op
 from deckhand.storage.subscriptions import Subscriptions
+from tests.deck import HookedStore
 from tests.people import Browser, Deployment
 from tests.stores import Clock, new_token
 
@@ -79,6 +81,54 @@ def test_an_invite_of_a_token_ends_with_it(deployment: Deployment, clock: Clock,
     else:
         clock.time += 3600
     assert guest.enrol(invite=code).refusal == FAILED
+
+
+@pytest.mark.parametrize("asks", ["session", "token"])
+@pytest.mark.parametrize("ending", [{"role": "viewer"}, {"disabled": True}])
+def test_no_token_is_made_for_somebody_whose_role_ends_meanwhile(
+    clocked_store: ItemStore, clock: Clock, ending: dict[str, Any], asks: str
+) -> None:
+    hooked = HookedStore(clocked_store)
+    deployment = Deployment(hooked, clock)
+    owner = deployment.owner()
+    other = deployment.guest(owner, "editor")
+    user = other.user
+    if asks == "token":
+        secret = other("POST", "/api/tokens", {"name": "first", "role": "editor"}).body["secret"]
+        other = deployment.browser(Authorization=f"Bearer {secret}")
+
+    def ends(ops: Sequence[Op]) -> None:
+        if any(op.key.pk == "main#tokens" for op in ops):
+            hooked.before = None
+            assert change(owner, user, **ending).status == 200
+
+    hooked.before = ends
+    assert other("POST", "/api/tokens", {"name": "late", "role": "editor"}).refusal == (403, "forbidden")
+    assert owner("GET", "/api/tokens").body == {"tokens": []}
+
+
+@pytest.mark.parametrize("first", ["the policy", "the user"])
+def test_no_owner_who_may_change_the_policy_goes_while_it_becomes_theirs_alone(
+    clocked_store: ItemStore, clock: Clock, first: str
+) -> None:
+    hooked = HookedStore(clocked_store)
+    deployment = Deployment(hooked, clock)
+    owner = deployment.owner()
+    other = deployment.guest(owner, "owner").user
+    only = f'forbid (principal, action == Action::"write_policy", resource) unless {{ principal == User::"{other}" }};'
+    steps: dict[str, Callable[[], Any]] = {
+        "the policy": lambda: owner("PUT", "/api/policy", {"policy": only}),
+        "the user": lambda: change(owner, other, role="viewer"),
+    }
+
+    def quicker(ops: Sequence[Op]) -> None:
+        if any(op.key.pk in ("main#policy", "main#users") for op in ops):
+            hooked.before = None
+            assert steps.pop(first)().status == 200
+
+    hooked.before = quicker
+    [slower] = [step for name, step in steps.items() if name != first]
+    assert slower().refusal == (409, "would_lock_out")
 
 
 @pytest.mark.parametrize("role", ["agent", "operator", "Owner", "", None, 1])

@@ -1,6 +1,5 @@
 """The policy document: read it, replace it, ask why. For owners, and never for a model."""
 
-from collections.abc import Iterable
 from typing import Literal, NotRequired, cast
 
 from pydantic import Field
@@ -22,6 +21,7 @@ from deckhand.policy.rules import Rules, keeps_policy, shipped, signed_in_owner
 from deckhand.policy.schema import schema_of
 from deckhand.storage.accounts import Accounts
 from deckhand.storage.policies import Policies
+from deckhand.storage.port import Check
 
 ROUTE = "/api/policy"
 TRIES = 5
@@ -107,10 +107,9 @@ def write_policy(caller: Caller, given: NewPolicy) -> WrittenPolicy:
     column}`, `WouldLockOut`, `StaleVersion`.
     """
     _check(given)
-    if not keeps_policy(Rules(given.policy), _owners(caller)):
-        raise WouldLockOut()
-    policies = _policies(caller)
+    policies, rules = _policies(caller), Rules(given.policy)
     for _ in range(TRIES):
+        governor = _governor(caller, rules)
         current = policies.current()
         version = current.version if current else 0
         if given.expectedVersion not in (None, version):
@@ -123,7 +122,7 @@ def write_policy(caller: Caller, given: NewPolicy) -> WrittenPolicy:
             written_at=iso(caller.now()),
         )
         try:
-            policies.put(document, token=caller.new_id())
+            policies.put(document, token=caller.new_id(), given=[governor])
         except StaleVersion:
             continue
         return {"ok": True, "version": document.version}
@@ -154,12 +153,17 @@ def explain_policy(caller: Caller, given: Question) -> Explanation:
     return {"decision": decision.verdict, "policies": list(decision.policies)}
 
 
-def _owners(caller: Caller) -> Iterable[Principal]:
-    """The owners who can sign in, or else the first one to come. Tokens do not count: they end, or are revoked."""
+def _governor(caller: Caller, rules: Rules) -> Check:
+    """Holds only while an owner stays who can sign in and change this policy, or while the first one to come would be
+    one. Tokens do not count: they end, or are revoked. Raises `WouldLockOut`.
+    """
     tenant = caller.principal.tenant
-    found = [one.account for one in Accounts(caller.store, tenant, new_id=caller.new_id).all()]
-    ids = [account.id for account in found if account.rules] or [OWNER_ID]
-    return (signed_in_owner(id, tenant) for id in ids)
+    accounts = Accounts(caller.store, tenant, new_id=caller.new_id)
+    found = {one.account.id: one for one in accounts.all()}
+    for id in [id for id, one in found.items() if one.account.rules] or [OWNER_ID]:
+        if keeps_policy(rules, [signed_in_owner(id, tenant)]):
+            return accounts.unchanged(id, found.get(id))
+    raise WouldLockOut()
 
 
 def _policies(caller: Caller) -> Policies:

@@ -1,6 +1,7 @@
 """Bearer tokens for programs and devices: made, listed, revoked. A secret is shown once, when it is made."""
 
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal, NotRequired, cast
@@ -8,8 +9,15 @@ from typing import Any, Literal, NotRequired, cast
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deckhand.domain.access_token import PREFIX, SECRET_BYTES, AccessToken, check_grant
-from deckhand.domain.errors import InvalidRequest, NotAllowed, UnknownToken, ValidationFailed
+from deckhand.domain.access_token import PREFIX, RANKS, SECRET_BYTES, AccessToken, check_grant
+from deckhand.domain.errors import (
+    ConditionFailed,
+    InvalidRequest,
+    NotAllowed,
+    StorageUnavailable,
+    UnknownToken,
+    ValidationFailed,
+)
 from deckhand.domain.principal import Role
 from deckhand.domain.times import epoch, iso
 from deckhand.operations.arguments import Arguments, Nothing
@@ -17,7 +25,11 @@ from deckhand.operations.caller import Caller
 from deckhand.operations.registry import REGISTRY, Http, operation
 from deckhand.operations.shapes import Done
 from deckhand.policy.groups import CHAT, scope_of
+from deckhand.storage.accounts import Accounts
+from deckhand.storage.port import Check
 from deckhand.storage.tokens import Listed, Tokens
+
+TRIES = 8
 
 
 class NewToken(Arguments):
@@ -92,8 +104,11 @@ def create_token(caller: Caller, given: NewToken) -> MadeToken:
         cards=None if given.cards is None else frozenset(given.cards),
         expires_at=None if expires is None else iso(expires),
     )
-    tokens.add(token, secret=secret, expires=expires)
-    return {**_shown(Listed(token, None)), "secret": secret}
+    for _ in range(TRIES):
+        with suppress(ConditionFailed):
+            tokens.add(token, secret=secret, expires=expires, given=[_standing(caller, given.role)])
+            return {**_shown(Listed(token, None)), "secret": secret}
+    raise StorageUnavailable()
 
 
 @operation(summary="List tokens", input=Nothing, http=Http("GET", "/api/tokens"))
@@ -131,6 +146,17 @@ def _tokens(caller: Caller) -> Tokens:
 
 def _reaches(caller: Caller, token: AccessToken) -> bool:
     return caller.principal.role == "owner" or token.user == caller.principal.user
+
+
+def _standing(caller: Caller, role: Role) -> Check:
+    """Holds only while the user has the rights that they give: whoever takes them away revokes the tokens that are
+    there by then. Raises `NotAllowed`.
+    """
+    accounts = Accounts(caller.store, caller.principal.tenant, new_id=caller.new_id)
+    found = accounts.find(caller.principal.user)
+    if found is not None and (found.account.disabled or RANKS[role] > RANKS[found.account.role]):
+        raise NotAllowed(f"A token with the role {role} would have more rights than you.")
+    return accounts.unchanged(caller.principal.user, found)
 
 
 def _check_own_end(caller: Caller, tokens: Tokens, expires: int | None) -> None:

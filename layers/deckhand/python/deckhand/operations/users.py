@@ -1,6 +1,5 @@
 """Users of a deployment: who there is, what they may, how they come in. Passkeys and codes are everybody's own."""
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from pydantic import Field
@@ -102,8 +101,7 @@ def remove_credential(caller: Caller, given: CredentialId) -> Done:
     if not known:
         raise UnknownCredential()
     credential_id = to_base64url(known)
-    stays = _governor(caller)
-    _accounts(caller).change(_user(caller), lambda account: Edit(account.removing(credential_id), stays=stays))
+    _accounts(caller).change(_user(caller), lambda account: _governed(caller, account.removing(credential_id)))
     return {"ok": True}
 
 
@@ -160,7 +158,7 @@ def change_user(caller: Caller, given: UserChange) -> OneUser:
         _check_rank(caller, role)
         disabled = account.disabled if given.disabled is None else given.disabled
         named = account if given.name is None else account.model_copy(update={"name": given.name.strip()})
-        return Edit(named.becoming(role=role, disabled=disabled), stays=_governor(caller))
+        return _governed(caller, named.becoming(role=role, disabled=disabled))
 
     _check_id(given.id)
     account = _accounts(caller).change(given.id, edit)
@@ -180,15 +178,16 @@ def _revoke_beyond(caller: Caller, account: Account) -> None:
                 tokens.revoke(caller.principal.tenant, token.id)
 
 
-def _governor(caller: Caller) -> Callable[[Account], bool]:
-    """Who can change the policy that is in force: when an owner goes, one of these has to stay."""
+def _governed(caller: Caller, account: Account) -> Edit:
+    """When an owner goes, somebody has to stay who can change the policy that is in force."""
     tenant = caller.principal.tenant
+    policies = Policies(caller.store, tenant)
+    document = policies.current()
 
-    def stays(account: Account) -> bool:
-        document = Policies(caller.store, tenant).current()
-        return document is None or governs(document.policy, signed_in_owner(account.id, tenant))
+    def stays(other: Account) -> bool:
+        return document is None or governs(document.policy, signed_in_owner(other.id, tenant))
 
-    return stays
+    return Edit(account, stays=stays, given=[policies.unchanged(document)])
 
 
 def _accounts(caller: Caller) -> Accounts:

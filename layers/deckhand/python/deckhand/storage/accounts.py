@@ -36,12 +36,13 @@ class StoredAccount:
 @dataclass(frozen=True, slots=True)
 class Edit:
     """What a change makes of an account, and what else is written with it. Where it ends an owner's access, one of
-    whom `stays` holds has to stay.
+    whom `stays` holds has to stay, and `given` what that hangs on; the change is made again when it is not so any more.
     """
 
     account: Account
     also: Sequence[Op] = field(default=())
     stays: Callable[[Account], bool] = lambda _: True
+    given: Sequence[Check] = field(default=())
 
 
 class Accounts:
@@ -65,6 +66,10 @@ class Accounts:
     def recovery_code(self, selector: str) -> StoredCode | None:
         item = self._store.get(recovery_key(self._tenant, selector))
         return None if item is None else StoredCode.model_validate_json(item.body)
+
+    def unchanged(self, user: str, found: StoredAccount | None) -> Check:
+        """As a condition of another write: the account is still as it was read."""
+        return Check(self._key(user), ABSENT if found is None else VersionIs(found.version))
 
     def add(self, account: Account, also: Sequence[Op]) -> None:
         """Raises `ConditionFailed` when the user, or one of the passkeys, is there already, or by an op of `also`."""
@@ -94,7 +99,7 @@ class Accounts:
         item = Item(key.table, key.pk, key.sk, account.to_json(), version + 1)
         ops: list[Op] = [Put(item, ABSENT if before is None else VersionIs(version))]
         if was is not None and was.rules and not account.rules:
-            ops.append(self._another_owner(account.id, edit.stays))
+            ops += [self._another_owner(account.id, edit.stays), *edit.given]
         moving = len(ops) if before is not None else 0
         ops += [*self._sides(was, account), *edit.also]
         if was is not None and (was.role, was.disabled) != (account.role, account.disabled):
@@ -115,7 +120,7 @@ class Accounts:
         others = [one for one in self.all() if one.account.id != user and one.account.rules]
         for other in others:
             if stays(other.account):
-                return Check(self._key(other.account.id), VersionIs(other.version))
+                return self.unchanged(other.account.id, other)
         raise WouldLockOut() if others else LastOwner()
 
     def _sides(self, was: Account | None, now: Account) -> list[Op]:

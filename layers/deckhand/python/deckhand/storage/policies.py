@@ -4,11 +4,13 @@ identity  <tenant>#policy  current        the document in force
 identity  <tenant>#policy  v#<version>    the same, kept
 """
 
+from collections.abc import Sequence
+
 from pydantic import ValidationError
 
 from deckhand.domain.errors import ConditionFailed, StaleVersion
 from deckhand.domain.policy_document import PolicyDocument
-from deckhand.storage.port import ABSENT, Item, ItemStore, Key, Put, VersionIs
+from deckhand.storage.port import ABSENT, Check, Item, ItemStore, Key, Put, VersionIs
 
 
 class Policies:
@@ -24,13 +26,20 @@ class Policies:
     def version(self, number: int) -> PolicyDocument | None:
         return self._read(_sk(number))
 
-    def put(self, document: PolicyDocument, *, token: str) -> None:
-        """Puts the version after the present one in force. Raises `StaleVersion` when another came first."""
+    def unchanged(self, found: PolicyDocument | None) -> Check:
+        """As a condition of another write: the document in force is still the one that was read."""
+        return Check(Key("identity", self._pk, "current"), ABSENT if found is None else VersionIs(found.version))
+
+    def put(self, document: PolicyDocument, *, token: str, given: Sequence[Check] = ()) -> None:
+        """Puts the version after the present one in force. Raises `StaleVersion` when another came first, or
+        something `given` is not so any more.
+        """
         before, body = document.version - 1, document.to_json()
         current = Item("identity", self._pk, "current", body, version=document.version)
         kept = Item("identity", self._pk, _sk(document.version), body)
         try:
-            self._store.write([Put(current, VersionIs(before) if before else ABSENT), Put(kept, ABSENT)], token=token)
+            puts = [Put(current, VersionIs(before) if before else ABSENT), Put(kept, ABSENT)]
+            self._store.write([*puts, *given], token=token)
         except ConditionFailed:
             raise StaleVersion("The policy changed since you read it.") from None
 

@@ -6,7 +6,7 @@ deck      <tenant>#token-use             <id>   {at}: when it was last used
 deck      <tenant>#token-used            <id>   there while a use was written within the hour
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from deckhand.domain.access_token import AccessToken, fingerprint
 from deckhand.domain.errors import ConditionFailed, StorageError, TooManyTokens, UnknownToken
 from deckhand.domain.times import iso
 from deckhand.storage.endings import token_ended
-from deckhand.storage.port import ABSENT, Delete, Item, ItemStore, Key, Put
+from deckhand.storage.port import ABSENT, Check, Delete, Item, ItemStore, Key, Put
 
 MAX_TOKENS = 200
 USE_EVERY_S = 3600
@@ -36,8 +36,8 @@ class Tokens:
         self._store, self._now, self._new_id = store, now, new_id
         self._used: dict[str, float] = {}
 
-    def add(self, token: AccessToken, *, secret: str, expires: int | None) -> None:
-        """`expires` is epoch seconds. Raises `TooManyTokens`."""
+    def add(self, token: AccessToken, *, secret: str, expires: int | None, given: Sequence[Check] = ()) -> None:
+        """`expires` is epoch seconds. Raises `TooManyTokens`, and `ConditionFailed` by something `given`."""
         if len(self._store.query("identity", _list(token.tenant)).items) >= MAX_TOKENS:
             raise TooManyTokens()
         digest = fingerprint(secret)
@@ -47,6 +47,7 @@ class Tokens:
                 Put(Item("identity", f"token#{digest}", "token", token.to_json(), expires=expires), ABSENT),
                 Put(Item("identity", _list(token.tenant), token.id, entry, expires=expires), ABSENT),
                 somebody_is_known(),
+                *given,
             ],
             token=self._new_id(),
         )
