@@ -31,12 +31,16 @@ class Route:
 
 class _Resolver(APIGatewayRestResolver):
     """Keeps the request in hand for each thread: the library keeps one for the process, so that of two threads one may
-    be answered what the other asked.
+    be answered what the other asked, or about what the other's path names.
     """
 
     def __init__(self) -> None:
-        super().__init__(strip_prefixes=[])
         self._in_hand = local()
+        super().__init__(strip_prefixes=[])
+
+    def resolve(self, event: Any, context: Any) -> dict[str, Any]:
+        self._in_hand.lambda_context, self._in_hand.context = context, {}
+        return super().resolve(event, context)
 
     def _to_proxy_event(self, event: dict[str, Any]) -> Any:
         self._in_hand.event = super()._to_proxy_event(event)
@@ -45,6 +49,19 @@ class _Resolver(APIGatewayRestResolver):
     @property
     def current_event(self) -> Any:  # type: ignore[override]
         return self._in_hand.event
+
+    @property
+    def lambda_context(self) -> Any:  # type: ignore[override]
+        return self._in_hand.lambda_context
+
+    @property
+    def context(self) -> Any:
+        """Where the library puts the parts of the path."""
+        return self._in_hand.context
+
+    @context.setter
+    def context(self, value: dict[str, Any]) -> None:
+        self._in_hand.context = value
 
 
 class App:
