@@ -200,6 +200,17 @@ def test_a_token_for_a_tool_may_use_its_route_and_hand_that_on(api: Api) -> None
     assert make(api, who=narrow, operations=["add_row"]).status == 201
 
 
+def test_a_token_for_templates_makes_no_other_cards_and_one_for_cards_makes_both(api: Api) -> None:
+    other = {"$schema": "klebb.datafile.v1", "meta": {"id": "mine", "label": "Mine"}}
+    wish = {"templateId": api("GET", "/api/templates").body["templates"][0]["id"]}
+    narrow = make(api, role="owner", operations=["create_from_template", "create_token"]).body["secret"]
+    assert api("POST", "/api/manifests", {"manifest": other}, token=narrow).refusal == (403, "forbidden")
+    assert make(api, who=narrow, operations=["create_manifest"]).refusal == (403, "forbidden")
+    assert api("POST", "/api/settings/cards/from-template", wish, token=narrow).status == 201
+    wide = make(api, operations=["create_manifest"]).body["secret"]
+    assert api("POST", "/api/settings/cards/from-template", wish, token=wide).refusal == (409, "duplicate_id")
+
+
 def test_names_of_no_operation_are_told_with_those_that_are_close(api: Api) -> None:
     answer = make(api, operations=["apend_row", "list_rows", "zzz"])
     assert answer.refusal == (422, "invalid")

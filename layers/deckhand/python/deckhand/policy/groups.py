@@ -67,6 +67,9 @@ _ONE_ACT = (
 )
 """A tool and the route of the same act, so that what a policy, or a token's scope, says of one name holds for both."""
 
+_NARROWER = frozenset({"create_from_template"})
+"""They do one part of their act, so that a token for them alone does not cover the rest of it."""
+
 _NAMES: Mapping[str, Sequence[str]] = {name: names for names in _ONE_ACT for name in names}
 _GROUP_OF: Mapping[str, Group] = {name: group for group, names in _MEMBERS.items() for name in names.split()}
 _LISTING = frozenset(_LISTS.split())
@@ -83,7 +86,9 @@ def names_of(operation: str) -> Sequence[str]:
 
 def scope_of(operations: Iterable[str]) -> frozenset[str]:
     """What a token for these operations covers: whoever names a tool means its route, too."""
-    return frozenset(name for operation in operations for name in names_of(operation))
+    return frozenset(
+        name for operation in operations for name in ((operation,) if operation in _NARROWER else names_of(operation))
+    )
 
 
 def parents(operation: str) -> list[str]:
