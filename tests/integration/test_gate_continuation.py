@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deckhand.domain.errors import AllowanceUsedUp, DeckhandError, StorageUnavailable
+from deckhand.domain.errors import AllowanceUsedUp, DeckhandError, GatewayFailed, StorageUnavailable
 from deckhand.edge import proposals as edge_proposals
 from deckhand.edge.proposals import ProposalRoutes
 from deckhand.storage.conversations import Owner
@@ -140,6 +140,43 @@ def test_a_job_that_comes_twice_goes_on_once(api: Gated) -> None:
     api.queue.jobs.append(job)
     api.work("continued_turn")
     assert api.texts(api.talk) == ["Please.", "What else?", "It waits.", "Gone."]
+
+
+# -- by words
+
+
+def test_a_yes_in_words_is_answered_once_by_the_turn_that_runs_the_call(api: Gated) -> None:
+    [proposal] = api.propose(remove())
+    api.say("Yes.", asks(remove(confirmationId=proposal)), DONE)
+    api.work("continued_turn")
+    api.say("Thanks.", says("Any time."))
+    api.work("continued_turn")
+    assert api.texts(api.talk) == ["Please.", "Yes.", "Done.", "Thanks.", "Any time."]
+
+
+def test_the_last_yes_in_words_is_answered_once_too(api: Gated) -> None:
+    first, second = two(api)
+    api.confirm(first)
+    api.say("Yes.", asks(remove("sleep", confirmationId=second)), DONE)
+    api.work("continued_turn")
+    assert api.texts(api.talk) == ["Please.", "Yes.", "Done."]
+    assert [told.get("ok", told.get("status")) for told in api.told()] == [True, "awaiting_confirmation", True]
+
+
+def test_what_was_decided_beside_a_yes_in_words_is_gone_on_from(api: Gated) -> None:
+    """By a button, while the turn ran: it was not told of that."""
+    first, second = two(api)
+    yes = asks(remove("sleep", confirmationId=second))
+    api.say("Yes.", [lambda: api.confirm(first), *yes], DONE)
+    assert len(api.work("continued_turn", says("Both are gone."))) == 1
+    assert api.texts(api.talk) == ["Please.", "Yes.", "Done.", "Both are gone."]
+
+
+def test_a_yes_in_words_whose_turn_fails_then_is_answered_behind_it(api: Gated) -> None:
+    [proposal] = api.propose(remove())
+    assert api.say("Yes.", asks(remove(confirmationId=proposal)), [GatewayFailed()]).refusal == (502, "gateway_failed")
+    assert len(api.work("continued_turn", says("It is gone."))) == 1
+    assert api.texts(api.talk) == ["Please.", "Yes.", "It is gone."]
 
 
 # -- while a turn runs

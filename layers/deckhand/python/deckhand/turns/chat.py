@@ -41,7 +41,7 @@ from deckhand.storage.switches import Switches
 from deckhand.storage.transcript_tail import newest_exchanges, newest_messages
 from deckhand.turns.announcement import announce, message_created, proposal_opened
 from deckhand.turns.context import TurnContext
-from deckhand.turns.continuation import decided_turns
+from deckhand.turns.continuation import decided_turns, go_on
 from deckhand.turns.decision import Decisions, acting
 from deckhand.turns.gate import TurnGate
 from deckhand.turns.idempotency import Claimed
@@ -152,6 +152,8 @@ class Chats:
         self._decisions = decisions
         self._waited: set[str] = set()
         """The turns under way here in whose conversation calls may wait."""
+        self._spent: dict[str, set[str]] = {}
+        """Of each turn under way here, the proposals that it ran itself."""
         self._metering = metering or Metering(context)
 
     def admit(self, principal: Principal) -> None:
@@ -246,6 +248,7 @@ class Chats:
         finally:
             # Also of a turn that was lost, or nobody would ever take it away.
             self._waited.discard(turn.id)
+            self._spent.pop(turn.id, None)
             await meter.close()
 
     def _followup(self, principal: Principal, outcome: Outcome) -> Followup | None:
@@ -271,7 +274,7 @@ class Chats:
         if header.queued:
             wake_queue(self._context, turn.owner, turn.conversation, actor)
         if outcome.proposals or turn.id in self._waited:
-            self._go_on_later(turn, actor)
+            self._go_on_later(turn, actor, answered=outcome.status != "failed")
         if outcome.status == "done" and header.title is None:
             with suppress(StorageError):
                 self._context.jobs.send(Job(kind="title", actor=actor, conversation=turn.conversation))
@@ -338,13 +341,14 @@ class Chats:
             said_at=None if said is None or turn.head.head.answers is not None else epoch(said),
             voice=wish.voice,
             viewed_card=wish.viewed_card,
+            spent=self._spent.setdefault(turn.id, set()),
         )
 
-    def _go_on_later(self, turn: Turn, actor: Actor) -> None:
-        """What was decided while this turn ran is gone on from by a job."""
+    def _go_on_later(self, turn: Turn, actor: Actor, *, answered: bool) -> None:
+        """What was decided while this turn ran is gone on from by a job, but for what it ran and answered itself."""
+        spent, since = self._spent.get(turn.id, set()) if answered else (), turn.head.head.started_at
         with suppress(StorageError):
-            if next(decided_turns(self._context, turn.owner, turn.conversation), None) is not None:
-                self._context.jobs.send(Job(kind="continued_turn", actor=actor, conversation=turn.conversation))
+            go_on(self._context, turn.owner, turn.conversation, actor=actor, spent=spent, since=since)
 
     # -- without one
 

@@ -1,6 +1,6 @@
 """The confirm gate of one turn: makes proposals, spends those of earlier turns, knows the standing yeses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from deckhand.agent import wording
@@ -39,6 +39,8 @@ class TurnGate:
     said_at: float | None = None
     voice: bool = False
     viewed_card: str | None = None
+    spent: set[str] = field(default_factory=set)
+    """What ran in this turn by a yes in words."""
 
     @property
     def spends(self) -> bool:
@@ -98,11 +100,13 @@ class TurnGate:
             # What the person wrote before they were shown the call is no answer to it.
             return failure("not_confirmed", wording.TOO_EARLY)
         try:
-            return self.decisions.confirm(self.caller.principal, stored).result
+            decided = self.decisions.confirm(self.caller.principal, stored)
         except ProposalExpired:
             return failure("expired", wording.EXPIRED)
-        except AlreadyDecided as decided:
-            return failure("already_decided", f"{decided} {decided.details.get('outcome')}")
+        except AlreadyDecided as known:
+            return failure("already_decided", f"{known} {known.details.get('outcome')}")
+        self.spent.add(id)
+        return decided.result
 
     def granted(self, operation: Operation, card: str | None) -> bool:
         now = self.caller.now()
