@@ -14,6 +14,7 @@ from deckhand.edge import proposals as edge_proposals
 from deckhand.edge.proposals import ProposalRoutes
 from deckhand.storage.conversations import Owner
 from deckhand.storage.port import ItemStore
+from deckhand.storage.proposals import Proposals
 from deckhand.turns.chat import Chats
 from deckhand.turns.decision import Decisions
 from deckhand.turns.finish import LeaseLost, finish_turn
@@ -317,6 +318,27 @@ def test_the_sweep_leaves_a_turn_whose_last_call_is_being_done_to_a_later_one(ap
     assert later(api) == 0
     rewritten(store, second, state="proposed", lease_until=None, expires_at=1.0)
     assert later(api) == 1
+
+
+@pytest.mark.parametrize(("done", "told"), [(True, "done"), (False, None)])
+def test_the_sweep_finds_what_a_process_that_is_gone_had_begun(
+    api: Gated, store: ItemStore, done: bool, told: str | None
+) -> None:
+    """The other call ran out of time, and nobody looks at either."""
+    first, second = two(api)
+    api.confirm(first)
+    decided_at = Proposals(store).find(Owner("main", "ann"), first).proposal.decided_at
+    assert decided_at is not None
+    begun = decided_at if done else decided_at - 1
+    rewritten(store, first, state="executing", decided_at=begun, lease_until=begun + 60, result=None, expires_at=begun)
+    run_out(store, second)
+    assert later(api, 0) == 0
+    later(api)
+    rewritten(store, first, lease_until=begun)
+    assert len(api.work("continued_turn", *([says("It is done.")] if done else []))) == 1
+    assert [one.get("status") for one in api.told()] == ([told, "expired"] if done else [])
+    assert later(api) == 0
+    assert api.work("continued_turn") == []
 
 
 def _until(state: Callable[[], bool]) -> None:

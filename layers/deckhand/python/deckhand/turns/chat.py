@@ -205,6 +205,8 @@ class Chats:
         """
         principal = job.actor.principal()
         owner = owner_of(principal)
+        # What a process that is gone had begun is found by this.
+        await asyncio.to_thread(self._decisions.all, owner, job.conversation)
         found = await asyncio.to_thread(lambda: list(decided_turns(self._context, owner, job.conversation)))
         for proposal in found:
             new = NewTurn(acting(principal, proposal), job.conversation, [], answers=proposal.turn_id)

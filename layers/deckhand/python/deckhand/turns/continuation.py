@@ -11,11 +11,10 @@ from deckhand.storage.turns import continued_key, put_continued
 from deckhand.turns.context import TurnContext
 
 
-def waiting_turn(context: TurnContext, owner: Owner, conversation: str, turn_id: str) -> bool:
-    """Whether some call of a turn has not come to its end."""
-    now = context.now()
+def calls_of(context: TurnContext, owner: Owner, conversation: str, turn_id: str) -> list[Proposal]:
+    """What a turn asked for that waited, as it is stored."""
     made = (stored.proposal for stored in Proposals(context.store).all(owner, conversation))
-    return any(one.turn_id == turn_id and one.is_open(now) for one in made)
+    return [one for one in made if one.turn_id == turn_id]
 
 
 def decided_turns(context: TurnContext, owner: Owner, conversation: str) -> Iterator[Proposal]:

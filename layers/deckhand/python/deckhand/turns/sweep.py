@@ -3,16 +3,19 @@ gone on from where nobody else does: while such a turn still held its conversati
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deckhand.domain.errors import StorageError, UnknownConversation
+from deckhand.domain.job import Job
+from deckhand.domain.proposal import Proposal
 from deckhand.domain.turn import Head
 from deckhand.storage.conversations import Owner
 from deckhand.storage.deletion import finish_deletion
 from deckhand.storage.proposals import Proposals
 from deckhand.storage.turns import Running
 from deckhand.turns.context import TurnContext
-from deckhand.turns.continuation import go_on, waiting_turn
+from deckhand.turns.continuation import calls_of, go_on
 from deckhand.turns.lost import close_lost
 from deckhand.turns.queued import wake_waiting
 
@@ -46,13 +49,23 @@ def _continue_expired(context: TurnContext, tenant: str) -> int:
     for found in Proposals(context.store).expiring(tenant, context.now()):
         entry, owner = found.expiring, Owner(tenant, found.expiring.user)
         try:
-            if waiting_turn(context, owner, entry.conversation, entry.turn_id):
-                continue  # its process may be at it, or gone
+            calls = calls_of(context, owner, entry.conversation, entry.turn_id)
+            if any(one.is_open(context.now()) for one in calls):
+                woken += _look_after(context, calls)
+                continue
             woken += go_on(context, owner, entry.conversation)
             context.store.delete_many([found.key])
         except StorageError:
             logger.warning("expired proposals not gone on from", exc_info=True)
     return woken
+
+
+def _look_after(context: TurnContext, calls: Sequence[Proposal]) -> bool:
+    """A call is being done; where its process is gone, the worker finds what it did before it goes on from anything."""
+    gone = next((one for one in calls if one.is_stranded(context.now())), None)
+    if gone is not None:
+        context.jobs.send(Job(kind="continued_turn", actor=gone.actor, conversation=gone.conversation))
+    return gone is not None
 
 
 def _sweep_one(context: TurnContext, owner: Owner, entry: Running, *, all_dead: bool) -> Swept:
