@@ -358,6 +358,22 @@ def test_what_is_decided_while_another_turn_runs_is_gone_on_from_behind_it(api: 
     assert '"ok":true' in api.gateway.messages()[-1]["content"]
 
 
+def test_what_is_decided_while_a_turn_fails_before_it_has_begun_is_gone_on_from(
+    api: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [proposal] = api.propose(remove())
+
+    def failing(*_: Any) -> None:
+        assert api.confirm(proposal).body["outcome"] == "succeeded"
+        raise StorageUnavailable()
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Chats, "_read", failing)
+        assert api.say("What else?").refusal == (500, "internal")
+    assert len(api.work("continued_turn", says("Gone."))) == 1
+    assert api.texts(api.talk) == ["Please.", "What else?", "Gone."]
+
+
 def test_what_was_proposed_many_turns_ago_is_gone_on_from_as_well(api: Gated) -> None:
     """Further back than the tool exchanges that the model is shown."""
     [proposal] = api.propose(remove())

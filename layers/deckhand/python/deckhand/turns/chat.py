@@ -284,6 +284,8 @@ class Chats:
     async def _stored_loop(
         self, principal: Principal, turn: Turn, wish: TurnWish, stop: StopFlag, meter: TurnMeter
     ) -> Loop:
+        # Until it was looked up, which may fail.
+        self._waited.add(turn.id)
         caller = replace(self._caller_for(principal), origin=Origin(conversation=turn.conversation, turn_id=turn.id))
         messages, exchanges, system = await asyncio.to_thread(self._read, caller, turn, wish)
         gate = self._gate(caller, wish, turn, messages)
@@ -315,9 +317,9 @@ class Chats:
         kept = replayed(newest_exchanges(self._context.store, turn.owner, header))
         known = {proposal.id: proposal for proposal in wish.decided}
         told = settled(self._context, self._decisions, turn.owner, header, kept, known=known)
-        if told.waits or len({exchange.turn_id for exchange in kept}) == REPLAYED_TURNS:
-            # Older ones, which were not read, may wait too.
-            self._waited.add(turn.id)
+        if not told.waits and len({exchange.turn_id for exchange in kept}) < REPLAYED_TURNS:
+            # Else older ones, which were not read, may wait too.
+            self._waited.discard(turn.id)
         return messages, told.exchanges, self._system(caller, wish)
 
     def _noted(self, turn: Turn, history: list[dict[str, Any]], exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
