@@ -125,6 +125,8 @@ def test_a_step_has_a_name_to_show(item: dict[str, Any], name: str) -> None:
         ([{"type": "on", "start": "2026-11-01", "end": "2026-11-29"}], False),
         ([{"type": "on"}, {"type": "off", "start": "2026-11-30"}], False),
         ([{"type": "rest", "start": "2026-11-30"}, 3], True),
+        ([{"type": ["off"]}, {"type": {"off": True}}], True),
+        ([{"type": []}, {"type": "off"}], False),
     ],
 )
 def test_an_item_that_has_a_break_is_no_step(cycles: Any, on: bool) -> None:

@@ -130,7 +130,7 @@ def _is_on(item: Mapping[str, Any], day: date) -> bool:
     """
     cycles = item.get("cycles")
     found = [one for one in cycles if isinstance(one, Mapping)] if isinstance(cycles, list) else []
-    here = {one.get("type") for one in found if _covers(one, day)}
+    here = [one.get("type") for one in found if _covers(one, day)]
     return "off" not in here and ("on" in here or all(one.get("type") != "on" for one in found))
 
 
