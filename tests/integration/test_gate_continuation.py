@@ -260,24 +260,37 @@ def test_what_was_decided_while_a_turn_was_under_way_is_gone_on_from_by_whoever_
     assert api.texts(api.talk) == ["Please.", "What else?", "Gone."]
 
 
-def test_a_turn_that_may_not_go_on_keeps_no_other_from_it(api: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token's, and one of the person's own, both decided while a third ran; the token is revoked then."""
-    made = api("POST", "/api/tokens", {"name": "t", "role": "agent"}).body
-    theirs = api.propose(remove(), token=made["secret"])
-    for number in range(3):
-        api.say(f"Look, {number}.", asks(read()), DONE)
-    own = api.propose(remove("sleep", id="c2"))
-    for number in range(3):
-        api.say(f"Look again, {number}.", asks(read()), DONE)
+def decided_long_ago(api: Gated, secret: str) -> None:
+    """Two turns, one of a token, out of the model's sight, and both decided while a third ran."""
+    waiting = []
+    for again, token in ((remove(), secret), (remove("sleep", id="c2"), "ann")):
+        waiting += api.propose(again, token=token)
+        for number in range(3):
+            api.say(f"Look, {number}.", asks(read()), DONE)
 
     def decide() -> None:
-        for one in (*theirs, *own):
+        for one in waiting:
             assert api.confirm(one).body["outcome"] == "succeeded"
 
     api.say("What else?", [decide, *says("It waits.")])
+
+
+def test_a_turn_that_may_not_go_on_keeps_no_other_from_it(api: Gated) -> None:
+    """The token is revoked meanwhile."""
+    made = api("POST", "/api/tokens", {"name": "t", "role": "agent"}).body
+    decided_long_ago(api, made["secret"])
     assert api("DELETE", f"/api/tokens/{made['id']}").status == 200
     assert len(api.work("continued_turn", says("Gone."))) == 1
     assert api.texts(api.talk)[-1] == "Gone."
+    goes_on_no_more(api, lambda: api("GET", "/api/chat/status"))
+
+
+def test_of_two_turns_each_goes_on_in_a_job_of_its_own(api: Gated) -> None:
+    """Each may take all the time that a process has."""
+    decided_long_ago(api, api.token("agent"))
+    for text in ("One is gone.", "And the other."):
+        assert api.work("continued_turn", says(text))
+        assert api.texts(api.talk)[-1] == text
     goes_on_no_more(api, lambda: api("GET", "/api/chat/status"))
 
 

@@ -200,8 +200,8 @@ class Chats:
         return True
 
     async def run_continued(self, job: Job, *, time_left: float | None) -> None:
-        """Goes on from the decisions of turns, unless that was done; one for whom that may not be keeps no other from
-        it. Raises `UnknownConversation`, `TurnRunning`.
+        """Goes on from the decisions of a turn, unless that was done, and leaves others to a job of their own; one that
+        may not go on keeps no other from it. Raises `UnknownConversation`, `TurnRunning`, storage errors.
         """
         principal = job.actor.principal()
         owner = owner_of(principal)
@@ -218,6 +218,10 @@ class Chats:
                 continue
             if isinstance(started, tuple):
                 await started[1](lambda *_: None)
+                if proposal is not found[-1]:
+                    # Its time may be used up.
+                    await asyncio.to_thread(self._context.jobs.send, job)
+                return
 
     def client_transcript(self, principal: Principal, wish: TurnWish) -> Run:
         """A turn over the client's own transcript: nothing of it is stored, no lock, no ids. Raises
