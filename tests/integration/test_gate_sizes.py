@@ -7,9 +7,10 @@ import pytest
 
 from deckhand.agent.chat import ToolCall
 from deckhand.agent.tools import MAX_PROPOSED_BYTES
+from deckhand.operations.execution import perform
 from deckhand.storage.port import Item, ItemStore, Key, Op
 from tests.fakes import asks, call, says
-from tests.gated import DONE, WEIGHTS, Gated, delete, gated, remove
+from tests.gated import DONE, WEIGHTS, Gated, delete, gated, remove, rewritten
 from tests.stores import EachCall
 
 
@@ -159,3 +160,18 @@ def test_a_gated_write_costs_at_most_three_requests_more_than_a_free_one(store: 
             costs["gated"] += cost(counting, lambda: api.confirm(proposals[0], DONE), api.settle)  # noqa: B023
             assert api.told()[-1].get("ok") is True
     assert costs["gated"] - costs["free"] - costs["plain"] <= 3, costs
+
+
+def test_rows_that_were_written_for_a_yes_that_another_process_took_over_are_dropped(
+    api: Gated, store: ItemStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [proposal] = api.propose(call("write_manifest_data", {"id": "weight", "data": []}))
+
+    def taken_over(*given: Any, **more: Any) -> Any:
+        rewritten(store, proposal, state="proposed")
+        return perform(*given, **more)
+
+    monkeypatch.setattr("deckhand.turns.decision.perform", taken_over)
+    assert api.confirm(proposal).refusal == (409, "already_decided")
+    assert api.rows("weight") == WEIGHTS
+    assert len(api.work("drop_rows")) == 1

@@ -11,6 +11,7 @@ from deckhand.domain import json_text
 from deckhand.domain.cards import has_type
 from deckhand.domain.data_write import check_dates, check_writeable
 from deckhand.domain.errors import (
+    AlreadyApplied,
     InvalidData,
     InvalidJson,
     NotAList,
@@ -264,7 +265,7 @@ def replace_all(
 
     try:
         changed = caller.cards.change(card, edit, token=caller.new_id(), version=version)
-    except (StaleVersion, TargetChanged, UnknownManifest):
+    except (AlreadyApplied, StaleVersion, TargetChanged, UnknownManifest):
         caller.drop_rows(card, state.generation)
         raise
     caller.drop_rows(card, old[0])
