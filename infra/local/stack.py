@@ -19,6 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from deckhand.push.vapid import new_key
+from deckhand.settings import SettingsError, read_settings
 from infra.local import demo_gateway
 from infra.local.aftermath import FolderInUseError, sole_user
 from infra.local.crew import Size
@@ -161,6 +162,8 @@ async def run(*, port: int, folder: Path, template: Path, environ: Mapping[str, 
                 )
                 for function in functions
             ]
+            # All have the same settings, and say what is wrong with them less plainly.
+            read_settings(programs[0].environment)
             async with (
                 running_pools(programs) as pools,
                 running_ticker(pools, data.database, left=stop.left, clock=shifted_clock(environ)),
@@ -194,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 verbose=options.verbose,
             )
         )
-    except (CannotStartError, FolderInUseError, StartError, TemplateError) as error:
+    except (CannotStartError, FolderInUseError, SettingsError, StartError, TemplateError) as error:
         print(f"deckhand: {error}", file=sys.stderr)
         return 1
     except OSError as error:

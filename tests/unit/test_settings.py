@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 
 from deckhand.domain.allowance import Allowance
+from deckhand.push.vapid import new_key
 from deckhand.settings import Settings, SettingsError, read_settings
 
 
@@ -36,12 +37,17 @@ def test_every_bad_variable_is_named_at_once_and_no_value_is() -> None:
         "CHAT_DAILY_COST_USD": "NaN",
         "CHAT_PRICES": '{"m": "secret"}',
         "DECKHAND_RATE_PER_MINUTE": "1.5",
+        "CHAT_GATEWAY_TLS": "perhaps",
+        "DECKHAND_VAPID_KEY": "secret",
+        "CHAT_API_KEY": "secret\n",
+        "AGENT_API_TOKEN": "ssm:",
     }
     with pytest.raises(SettingsError) as error:
         read_settings(bad)
     assert [name for name in bad if name not in str(error.value)] == []
     assert "secret" not in str(error.value).lower()
     assert "soon" not in str(error.value)
+    assert "Value error" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["../etc/passwd", "/etc/localtime", "UTC\x00", "Nowhere"])
@@ -126,6 +132,11 @@ def test_pushes_to_this_machine_are_for_the_laptop_only() -> None:
     assert read_settings({**allowed, "DECKHAND_SQLITE": "x.sqlite3"}).deckhand_push_allow_loopback
     with pytest.raises(SettingsError, match="DECKHAND_PUSH_ALLOW_LOOPBACK"):
         read_settings(allowed)
+
+
+@pytest.mark.parametrize("key", [new_key(), f" {new_key()}\n", "ssm:/deckhand/vapid-key"])
+def test_a_key_for_pushes_is_one_or_names_where_it_is(key: str) -> None:
+    assert read_settings({"DECKHAND_VAPID_KEY": key}).deckhand_vapid_key is not None
 
 
 @pytest.mark.parametrize("subject", ["mailto:ann@example.org", "https://deck.example"])

@@ -26,8 +26,16 @@ from deckhand.domain.price import Prices, read_prices
 from deckhand.domain.times import zone
 
 ORIGIN = re.compile(r"(https://[a-z0-9.-]+|http://localhost)(:[0-9]{1,5})?")
-VAPID_SUBJECT = r"^(mailto:[^@\s]+@([\w-]+\.)+[\w-]+|https://([\w-]+\.)+[\w-]+)$"
+VAPID_SUBJECT = re.compile(r"mailto:[^@\s]+@([\w-]+\.)+[\w-]+|https://([\w-]+\.)+[\w-]+")
 """An address that a push service may write to (RFC 8292, section 2.1). Apple's takes none without a full domain."""
+
+
+PARAMETER = "ssm:"
+"""Begins the name of a parameter that holds a secret."""
+VAPID_KEY = re.compile(r"[A-Za-z0-9_+/-]{42,}=*")
+SECRETS = ("chat_api_key", "agent_api_token", "chat_api_token", "chat_conductor_token", "deckhand_admin_token")
+"""Those that are sent in headers."""
+TRUE = ("1", "true", "t", "yes", "y", "on")
 
 
 class SettingsError(Exception):
@@ -43,6 +51,7 @@ class Settings(BaseModel):
     chat_api_key: SecretStr | None = None
     chat_model: str = ""
     chat_gateway_port: int | None = Field(default=None, ge=1, le=65_535)
+    chat_gateway_tls: bool = False
     health_system_prompt: str | None = None
     chat_agent_name: str = "Chat"
     chat_agent_emoji: str = "💬"
@@ -77,7 +86,7 @@ class Settings(BaseModel):
     deckhand_tz: str = "UTC"
     deckhand_sqlite: str | None = None
     deckhand_vapid_key: SecretStr | None = None
-    deckhand_vapid_subject: str = Field(default="mailto:operator@example.com", pattern=VAPID_SUBJECT)
+    deckhand_vapid_subject: str = "mailto:operator@example.com"
     deckhand_push_allow_loopback: bool = False
     deckhand_demo: bool = False
     deckhand_clock_offset_s: float = Field(default=0.0, allow_inf_nan=False)
@@ -97,6 +106,32 @@ class Settings(BaseModel):
         except ValueError:
             raise ValueError("must be the IANA name of a time zone") from None
         return name
+
+    @field_validator("deckhand_vapid_subject")
+    @classmethod
+    def _reachable_subject(cls, subject: str) -> str:
+        if not VAPID_SUBJECT.fullmatch(subject):
+            raise ValueError("must be mailto: and an address, or https:// and a host, with a full domain")
+        return subject
+
+    @field_validator("deckhand_vapid_key")
+    @classmethod
+    def _key_for_pushes(cls, key: SecretStr | None) -> SecretStr | None:
+        """As far as its form goes: what can read it takes long to load."""
+        text = "" if key is None else key.get_secret_value().strip()
+        if key is not None and not text.startswith((PARAMETER, "-----BEGIN")) and not VAPID_KEY.fullmatch(text):
+            raise ValueError("must be a key as `deckhand vapid` prints it")
+        return key
+
+    @field_validator(*SECRETS)
+    @classmethod
+    def _sendable(cls, secret: SecretStr | None) -> SecretStr | None:
+        text = "" if secret is None else secret.get_secret_value()
+        if any(character < " " or character == "\x7f" for character in text):
+            raise ValueError("holds a line break or another character that no header carries")
+        if text.strip() == PARAMETER:
+            raise ValueError("names no parameter")
+        return secret
 
     @field_validator("chat_prices", mode="before")
     @classmethod
@@ -148,7 +183,7 @@ class Settings(BaseModel):
         """`CHAT_GATEWAY_*` compose the canonical variables while those are unset."""
         if not isinstance(given, dict) or "chat_endpoint_url" in given or "chat_gateway_host" not in given:
             return given
-        secure = str(given.get("chat_gateway_tls", "")).lower() in ("1", "true", "yes")
+        secure = str(given.get("chat_gateway_tls", "")).lower() in TRUE
         port = f":{given['chat_gateway_port']}" if "chat_gateway_port" in given else ""
         composed = {
             "chat_endpoint_url": f"{'https' if secure else 'http'}://{given['chat_gateway_host']}{port}/v1/chat/completions",
@@ -178,5 +213,9 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings.model_validate(given)
     except ValidationError as invalid:
-        faults = [f"{str(e['loc'][0]).upper()} ({e['msg']})" for e in invalid.errors() if e["loc"]]
+        faults = [f"{str(e['loc'][0]).upper()} ({_told(e['msg'])})" for e in invalid.errors() if e["loc"]]
         raise SettingsError("These settings cannot be used: " + "; ".join(faults)) from None
+
+
+def _told(message: str) -> str:
+    return message.removeprefix("Value error, ")
