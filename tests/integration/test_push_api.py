@@ -59,7 +59,7 @@ def test_the_key_may_be_pem_or_der_and_is_the_same() -> None:
     assert public_key(pem) == public_key(der) == public_key(KEY) == public_key(f" {KEY}\n")
 
 
-@pytest.mark.parametrize("key", ["", "no key", "AAAA"])
+@pytest.mark.parametrize("key", ["", "A" * 43, "-----BEGIN NOTHING-----"])
 def test_without_a_key_that_can_be_read_there_are_no_pushes(store: SqliteStore, key: str) -> None:
     api = Api(store, DECKHAND_VAPID_KEY=key)
     assert api("GET", "/api/push/vapid-public-key").refusal == (503, "push_not_configured")
