@@ -103,3 +103,5 @@ class Gate:
                 print(refused, file=sys.stderr)
                 if refused.status != INVALID:
                     return None if refused.outcome or refused.status in GONE else LATER
+                if verdict.more.get("arguments") is not None:
+                    print(whole(proposal))

@@ -53,20 +53,22 @@ def _field(name: str, value: Any) -> str:
 
 
 def ask(proposal: Mapping[str, Any], read: Read) -> Verdict:
-    """Until the answer is one. Ctrl-C is «later»; raises EOFError at the end of the input."""
-    arguments = dumps(proposal["arguments"])
+    """Until the answer is one. Other arguments are shown and asked about once more: what runs is what was read last.
+    Ctrl-C is «later»; raises EOFError at the end of the input.
+    """
+    wanted = proposal
     while True:
         try:
             answer = read(QUESTION, "").strip().lower()
             if answer in ("y", "yes"):
-                return Verdict("confirm", {})
+                return Verdict("confirm", {} if wanted is proposal else {"arguments": wanted["arguments"]})
             if answer in ("n", "no"):
                 reason = _text(read(REASON, "")).strip()
                 return Verdict("reject", {"reason": reason} if reason else {})
             if answer in ("e", "edit"):
-                typed = read(ARGUMENTS, unhidden(arguments)).strip()
-                if typed and typed != unhidden(arguments):
-                    return Verdict("confirm", {"arguments": parsed(typed)})
+                before, wanted = wanted, _edited(proposal, wanted, read)
+                if wanted is not before:
+                    print(whole(wanted))
             elif answer in ("l", "later"):
                 return LATER
         except KeyboardInterrupt:
@@ -76,6 +78,20 @@ def ask(proposal: Mapping[str, Any], read: Read) -> Verdict:
             print("This line is not in the terminal's encoding.", file=sys.stderr)
         except InvalidJson as invalid:
             print(invalid, file=sys.stderr)
+
+
+def _edited(proposal: Mapping[str, Any], wanted: Mapping[str, Any], read: Read) -> Mapping[str, Any]:
+    """`wanted` itself where its arguments stay, `proposal` itself where they are the proposed ones again. Raises
+    InvalidJson.
+    """
+    start = unhidden(dumps(wanted["arguments"]))
+    typed = read(ARGUMENTS, start).strip()
+    arguments = wanted["arguments"] if typed in ("", start) else parsed(typed)
+    for known in (wanted, proposal):
+        if dumps(arguments) == dumps(known["arguments"]):
+            return known
+    # What other arguments would change was looked up by nobody.
+    return {**{name: value for name, value in proposal.items() if name != "target"}, "arguments": arguments}
 
 
 def parsed(line: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What a person sees and sends where a turn waits for their yes."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
@@ -94,9 +95,13 @@ def decisions(gateway: ScriptedGateway) -> list[tuple[str, Mapping[str, Any]]]:
         (["n", "  "], ("p1/reject", {})),
         (["no", "I like it"], ("p1/reject", {"reason": "I like it"})),
         (["what", "", "y"], ("p1/confirm", {})),
-        (["e", '{"id": "other", "n": 1.0}'], ("p1/confirm", {"arguments": {"id": "other", "n": 1.0}})),
+        (["e", '{"id": "other", "n": 1.0}', "y"], ("p1/confirm", {"arguments": {"id": "other", "n": 1.0}})),
         (["edit", "", "y"], ("p1/confirm", {})),
         (["e", '{"id":"card-1"}', "y"], ("p1/confirm", {})),
+        (["e", '{"id": "card-1"}', "y"], ("p1/confirm", {})),
+        (["e", '{"id": "x"}', "e", '{"id": "card-1"}', "y"], ("p1/confirm", {})),
+        (["e", '{"id": "x"}', "e", "", "y"], ("p1/confirm", {"arguments": {"id": "x"}})),
+        (["e", '{"id": "x"}', "n", ""], ("p1/reject", {})),
     ],
 )
 def test_an_answer_is_sent_and_the_turn_goes_on(
@@ -147,22 +152,37 @@ def test_arguments_that_are_none_are_told_and_asked_for_again(
 def test_arguments_that_the_server_refuses_are_told_and_asked_for_again(
     dialogue: Dialogue, scripted_gateway: ScriptedGateway, typist: Typist, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typist.lines = ["e", '{"x": 1}', "y"]
+    typist.lines = ["e", '{"x": 1}', "y", "y"]
     faults = [{"path": "arguments", "message": "id: Field required"}]
     invalid = plain(422, {"error": "Some fields are not valid.", "code": "invalid", "errors": faults})
     scripted_gateway.queue(awaiting(1), invalid, CONTINUED)
     dialogue.say("delete it")
     assert [body.get("arguments") for _, body in decisions(scripted_gateway)] == [{"x": 1}, None]
-    assert capsys.readouterr().err == "Some fields are not valid. arguments: id: Field required\n"
+    out, err = capsys.readouterr()
+    assert err == "Some fields are not valid. arguments: id: Field required\n"
+    assert out.rindex('arguments: {"id": "card-1"}') > out.index('arguments: {"x": 1}'), "what runs was read last"
 
 
 def test_editing_starts_from_the_arguments(
     dialogue: Dialogue, scripted_gateway: ScriptedGateway, typist: Typist
 ) -> None:
-    typist.lines = ["e", '{"id": "b"}']
+    typist.lines = ["e", '{"id": "b"}', "e", "", "y"]
     scripted_gateway.queue(awaiting(1), CONTINUED)
     dialogue.say("delete it")
-    assert typist.asked == [("Do", ""), ("Arguments", '{"id":"card-1"}')]
+    assert [start for prompt, start in typist.asked if prompt == "Arguments"] == ['{"id":"card-1"}', '{"id":"b"}']
+
+
+def test_edited_arguments_are_shown_and_asked_about_before_they_are_sent(
+    dialogue: Dialogue, scripted_gateway: ScriptedGateway, typist: Typist, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typist.lines = ["e", '{"id": "b"}', "l"]
+    told = {"reply": "This needs your yes.", "proposals": [proposal(target={"label": "Mood"})]}
+    scripted_gateway.queue(stream((1, "reply", told), (2, "done", {"status": "awaiting_confirmation"})))
+    dialogue.say("delete it")
+    assert (decisions(scripted_gateway), dialogue.waits) == ([], True)
+    first, second, *_ = re.findall(r"(?m)^  arguments: [^\n]*\n  (?:changes|until): ", capsys.readouterr().out)
+    assert first == '  arguments: {"id": "card-1"}\n  changes: '
+    assert second == '  arguments: {"id": "b"}\n  until: '
 
 
 @pytest.mark.parametrize("lines", [["l"], ["later"], [KeyboardInterrupt], [EOFError], ["n", KeyboardInterrupt]])
