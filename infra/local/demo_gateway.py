@@ -69,6 +69,7 @@ class Completion:
     def whole(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": None}
         if isinstance(self._step, ToolUse):
+            message["content"] = self._step.saying or None
             message["tool_calls"] = [self._call(self._step, json.dumps(self._step.arguments, ensure_ascii=False))]
         else:
             message["content"] = self._step
@@ -83,7 +84,9 @@ class Completion:
         arguments = json.dumps(self._step.arguments, ensure_ascii=False)
         half = len(arguments) // 2
         rest = {"index": 0, "function": {"arguments": arguments[half:]}}
+        spoken = [first, *({"content": word} for word in _words(self._step.saying))] if self._step.saying else []
         return [
+            *spoken,
             {**first, "tool_calls": [{"index": 0, **self._call(self._step, arguments[:half])}]},
             {"tool_calls": [rest]},
         ]

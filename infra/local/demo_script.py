@@ -3,8 +3,10 @@
 Pure: from the messages and tools of a chat-completions request to the next step, a text or one tool call.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -15,6 +17,7 @@ ABILITIES = (
     "“make a card for mood”, “what cards do I have”, “remove my last weight” and “delete the mood card”. You are asked "
     "before the last two. Set CHAT_ENDPOINT_URL to talk to a real model."
 )
+UNCLEAR = "I cannot tell whether that was done. Please look before you ask for it again."
 WEIGHT = "weight"
 EMOJI = {WEIGHT: "⚖️", "mood": "🙂", "sleep": "😴", "water": "💧", "steps": "👟"}
 SHOWN_VALUES = 5
@@ -34,27 +37,35 @@ def next_step(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str
     scene = read_scene(messages, tools, clock)
     if title := _title(scene):
         return title
-    said = scene.request.lower()
-    step: str | ToolUse
-    if scene.request.startswith(DECIDED):
-        step = "What you decided on is settled."
-    elif amount := LOG_WEIGHT.search(said):
-        step = _log_weight(scene, float(amount[1].replace(",", ".")))
-    elif REMOVE_WEIGHT.search(said):
-        step = _remove_weight(scene)
-    elif TELL_WEIGHT.search(said):
-        step = _tell_weight(scene)
-    elif wanted := MAKE_CARD.search(said):
-        step = _make_card(scene, wanted[1].strip())
-    elif unwanted := DELETE_CARD.search(said):
-        step = _delete_card(scene, unwanted[1].strip())
-    elif LIST_CARDS.search(said):
-        step = _list_cards(scene)
-    else:
-        step = ABILITIES
+    step = _step(scene)
     if isinstance(step, ToolUse) and step.name not in scene.tools:
         return f"I would call {step.name} for that, but this request does not offer it to me. (I am only a demo.)"
     return step
+
+
+def _step(scene: Scene) -> str | ToolUse:
+    if scene.answer == "no":
+        return "All right, nothing was done."
+    if scene.waiting:
+        return scene.waiting[0]
+    if scene.request.startswith(DECIDED):
+        return "What you decided on is settled."
+    said = scene.request.lower()
+    if amount := LOG_WEIGHT.search(said):
+        return _log_weight(scene, float(amount[1].replace(",", ".")))
+    if REMOVE_WEIGHT.search(said):
+        return _remove_weight(scene)
+    if TELL_WEIGHT.search(said):
+        return _tell_weight(scene)
+    return _of_cards(scene, said)
+
+
+def _of_cards(scene: Scene, said: str) -> str | ToolUse:
+    if wanted := MAKE_CARD.search(said):
+        return _make_card(scene, wanted[1].strip())
+    if unwanted := DELETE_CARD.search(said):
+        return _delete_card(scene, unwanted[1].strip())
+    return _list_cards(scene) if LIST_CARDS.search(said) else ABILITIES
 
 
 def _is_number(value: object) -> bool:
@@ -75,16 +86,16 @@ def _log_weight(scene: Scene, kilograms: float) -> str | ToolUse:
     tried, made = scene.last("append_row"), scene.last("create_manifest")
     if tried is None:
         return append
-    if tried.error is None:
-        new = "There was no weight card, so I made one. " if made is not None else ""
-        return f"{new}I logged {kilograms:g} kg for {scene.today}."
-    if tried.unknown_card and made is None:
-        return ToolUse("create_manifest", {"manifest": _card(WEIGHT)})
-    if made is not None and made.error is not None:
-        return f"There is no weight card, and making one did not work: {made.error}"
-    if made is not None and scene.count("append_row") == 1:
-        return append
-    return f"I could not log that: {tried.error}"
+    if tried.unknown_card and tried.edited is None:
+        if made is None:
+            said = "There is no weight card yet, so nothing is logged. I make the card first."
+            return ToolUse("create_manifest", {"manifest": _card(WEIGHT)}, said)
+        if not made.done:
+            return f"There is no weight card, and nothing is logged. {_told(made, done='', left='No card was made.')}"
+        if made.edited is None and scene.count("append_row") == 1:
+            return replace(append, saying="The weight card is made. Now I log the weight.")
+    new = "There was no weight card, so I made one. " if made is not None else ""
+    return new + _told(tried, done=f"I logged {kilograms:g} kg for {scene.today}.", left="Nothing is logged.")
 
 
 def _tell_weight(scene: Scene) -> str | ToolUse:
@@ -111,7 +122,7 @@ def _make_card(scene: Scene, label: str) -> str | ToolUse:
         return ToolUse("create_manifest", {"manifest": _card(label)})
     if made.error is not None:
         return f"I could not make the card: {made.error}"
-    return f"Done: there is a card for {label} now."
+    return _told(made, done=f"Done: there is a card for {label} now.", left="No card was made.")
 
 
 def _list_cards(scene: Scene) -> str | ToolUse:
@@ -158,12 +169,27 @@ def _delete_card(scene: Scene, label: str) -> str | ToolUse:
 
 
 def _told(exchange: Exchange, *, done: str, left: str) -> str:
-    """Of a call that a person was asked about."""
+    """Of a call that a person may have been asked about: `done` only where it ran as it was asked for and the tool says
+    that it did it.
+    """
     if exchange.refusal is not None:
         return f"All right. {left}" if exchange.refusal == "rejected" else f"Nobody said yes in time. {left}"
+    if exchange.edited is not None:
+        return f"You changed what I asked for. {_told_of_edited(exchange)}"
     if exchange.error is not None:
         return f"That did not work: {exchange.error}"
-    return done
+    return done if exchange.done else UNCLEAR
+
+
+def _told_of_edited(exchange: Exchange) -> str:
+    with_what = json.dumps(exchange.edited, ensure_ascii=False)
+    if exchange.error is not None:
+        return f"That did not work: {exchange.error}"
+    if not exchange.done:
+        return UNCLEAR
+    if exchange.name == "delete_manifest" and isinstance(card := exchange.result.get("id"), str):
+        return f"The card {card} is deleted."
+    return f"{exchange.name} ran with {with_what}."
 
 
 def _card(label: str) -> dict[str, Any]:

@@ -64,6 +64,20 @@ async def test_a_tool_calls_arguments_come_in_parts(gateway: httpx2.AsyncClient)
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
+async def test_what_is_said_before_a_call_comes_before_it(gateway: httpx2.AsyncClient) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "append_row", "arguments": "{}"}}
+    unknown = {"role": "tool", "tool_call_id": "c", "content": '{"error": "None.", "code": "unknown_manifest"}'}
+    tools = [{"type": "function", "function": {"name": "create_manifest", "parameters": {}}}]
+    body = request("log 80 kg", tools=tools)
+    body["messages"] += [{"role": "assistant", "content": None, "tool_calls": [call]}, unknown]
+    deltas = [chunk["choices"][0]["delta"] for chunk in await streamed(gateway, body)]
+    said = "".join(delta.get("content", "") for delta in deltas)
+    assert said.startswith("There is no weight card yet")
+    assert "tool_calls" in deltas[-2]
+    whole = (await gateway.post("/v1/chat/completions", json=body)).json()["choices"][0]["message"]
+    assert (whole["content"], len(whole["tool_calls"])) == (said, 1)
+
+
 async def test_an_answer_can_be_had_whole(gateway: httpx2.AsyncClient) -> None:
     body = (await gateway.post("/v1/chat/completions", json=request("hello"))).json()
     assert body["choices"][0]["message"]["content"].startswith("I am Deckhand's demo")

@@ -186,6 +186,116 @@ def test_what_cannot_be_looked_up_is_not_removed(tool: str, text: str) -> None:
     assert "The store sleeps." in said(talk(text, (tool, FAILED)))
 
 
+EDITED = "The person changed the arguments before they said yes."
+OTHER = {"id": "weight"}
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"ok": True, "id": "weight", "removed": True}, "You changed what I asked for. The card weight is deleted."),
+        (UNKNOWN, "You changed what I asked for. That did not work: There is no such card."),
+    ],
+)
+def test_a_deletion_that_was_edited_is_told_as_what_it_became(result: Mapping[str, Any], told: str) -> None:
+    edited = {"note": EDITED, "arguments": OTHER, "result": result}
+    assert talk("delete the mood card", CARDS, ("delete_manifest", edited)) == told
+
+
+@pytest.mark.parametrize("result", [{}, {"status": "unheard of"}])
+def test_what_no_result_says_is_not_claimed(result: Mapping[str, Any]) -> None:
+    assert "cannot tell" in said(talk("delete the mood card", CARDS, ("delete_manifest", result)))
+    assert "cannot tell" in said(talk("log 85.5 kg", ("append_row", result)))
+
+
+@pytest.mark.parametrize("name", ["append_row", "create_manifest"])
+def test_what_was_rejected_is_not_claimed(name: str) -> None:
+    text = "log 85.5 kg" if name == "append_row" else "make a card for mood"
+    assert said(talk(text, (name, REJECTED))).startswith("All right. No")
+
+
+def test_a_card_that_is_made_first_is_told_before_it_is_asked_for() -> None:
+    step = called(talk("log 85.5 kg", ("append_row", UNKNOWN)))
+    assert step.saying == "There is no weight card yet, so nothing is logged. I make the card first."
+
+
+class Talk:
+    """A conversation of which each call that waits was given an id."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def says(self, text: str) -> str | ToolUse:
+        self.messages.append({"role": "user", "content": text})
+        return self.step()
+
+    def answers(self, use: str | ToolUse, result: Mapping[str, Any] | str) -> str | ToolUse:
+        """The demo's next step behind its call; None where the turn ends with it."""
+        use, id = called(use), f"call{len(self.messages)}"
+        call = {"id": id, "function": {"name": use.name, "arguments": json.dumps(use.arguments)}}
+        told = {"status": "awaiting_confirmation", "confirmationId": result} if isinstance(result, str) else result
+        self.messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": id, "content": json.dumps(told)},
+        ]
+        return "" if isinstance(result, str) else self.step()
+
+    def step(self) -> str | ToolUse:
+        return next_step(self.messages, TOOLS, TODAY)
+
+
+@pytest.fixture
+def deletion() -> Talk:
+    """Somebody wants a card deleted, and it waits."""
+    talk = Talk()
+    talk.answers(talk.answers(talk.says("delete the mood card"), CARDS[1]), "p1")
+    return talk
+
+
+@pytest.mark.parametrize("text", ["yes", "Y", "Yes, do it!", "do it"])
+def test_a_plain_yes_makes_the_call_again_with_its_confirmation(deletion: Talk, text: str) -> None:
+    again = deletion.says(text)
+    assert again == ToolUse("delete_manifest", {"id": "mood-2", "confirmationId": "p1"})
+    assert deletion.answers(again, {"ok": True, "id": "mood-2"}) == "The mood card is deleted."
+
+
+@pytest.mark.parametrize(
+    "result", [FAILED, {"error": "It is no longer as it was shown.", "code": "target_changed"}, {"error": "Late."}]
+)
+def test_a_yes_that_did_not_work_is_told_as_that(deletion: Talk, result: dict[str, str]) -> None:
+    assert deletion.answers(deletion.says("yes"), result) == f"That did not work: {result['error']}"
+
+
+def test_a_plain_no_does_nothing_and_a_yes_behind_it_neither(deletion: Talk) -> None:
+    assert deletion.says("No.") == "All right, nothing was done."
+    assert "demo" in said(deletion.says("yes"))
+
+
+def test_a_yes_counts_behind_something_else_that_was_said(deletion: Talk) -> None:
+    assert "demo" in said(deletion.says("yes and no"))
+    assert called(deletion.says("yes")).arguments["confirmationId"] == "p1"
+
+
+def test_a_yes_to_nothing_is_no_request() -> None:
+    assert "demo" in said(Talk().says("yes"))
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_weight_is_logged_where_each_change_takes_a_yes_in_words(settled: bool) -> None:
+    """`settled`: a later turn reads what came of a waiting call as its result."""
+    talk = Talk()
+    talk.answers(talk.says("log 85.5 kg"), "p1")
+    make = talk.answers(talk.says("yes"), UNKNOWN)
+    talk.answers(make, "p2")
+    if settled:
+        talk.messages[2]["content"] = json.dumps(UNKNOWN)
+    append = talk.answers(talk.says("yes"), {"ok": True})
+    assert (called(append).name, "confirmationId" in called(append).arguments) == ("append_row", False)
+    talk.answers(append, "p3")
+    told = talk.answers(talk.says("yes"), {"ok": True})
+    assert told == "There was no weight card, so I made one. I logged 85.5 kg for 2026-03-04."
+
+
 def test_decisions_that_came_late_are_taken_note_of() -> None:
     late = DECIDED.format(decisions='Delete a card: mood: {"ok": true}')
     assert talk(late) == "What you decided on is settled."
