@@ -10,6 +10,7 @@ from deckhand.domain.account import Account
 from deckhand.domain.errors import StorageUnavailable
 from deckhand.domain.job import Actor, Job
 from deckhand.domain.principal import Principal
+from deckhand.reminders.claim import Claimed, Claims
 from deckhand.storage.accounts import Accounts, Edit
 from deckhand.storage.reminders import Fires
 from deckhand.storage.sqlite import SqliteStore
@@ -284,6 +285,25 @@ def test_a_push_whose_queue_fails_is_sent_by_a_later_sweep(world: World) -> None
     world.queue.failure = None
     assert world.fired("2026-03-28 08:01") == [AM]
     assert world.fired("2026-03-28 08:02") == []
+
+
+def test_what_nobody_foresaw_in_one_persons_data_keeps_no_other_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.sign_in("ann")
+    world.remind("am", daily("09:00"))
+    world.moves_to("Europe/Madrid")
+    real = Claims.of_user
+
+    def odd(self: Claims, user: str) -> Claimed:
+        if user == "ann":
+            raise TypeError()
+        return real(self, user)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Claims, "of_user", odd)
+        assert [job.actor.user for job in world.go("2026-03-28 08:00")] == ["owner"]
+    assert [job.actor.user for job in world.go("2026-03-28 08:01")] == ["ann"]
 
 
 def test_a_test_is_queued_at_once_and_once_a_minute(world: World) -> None:

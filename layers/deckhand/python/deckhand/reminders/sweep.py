@@ -136,7 +136,9 @@ class Sweep:
             return self._claims.of_user(user)
         except StorageError:
             logger.warning("due reminders not claimed; the next sweep does it", exc_info=True)
-            return None
+        except Exception:
+            logger.exception("due reminders cannot be claimed")
+        return None
 
     def _send(self, jobs: list[Job]) -> None:
         """A queue that does not take them leaves them in the outbox."""
