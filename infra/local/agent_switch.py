@@ -15,7 +15,9 @@ PATH = "/api/agent/switches"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_server_arguments(parser)
-    parser.add_argument("to", nargs="?", choices=("off", "on"), help="without it, what is off is listed")
+    parser.add_argument(
+        "to", nargs="?", choices=("off", "on"), metavar="on|off", help="without it, what is off is listed"
+    )
     # --token is the caller's own, as in all commands: a secret must not be taken for an id.
     whom = parser.add_mutually_exclusive_group()
     whom.add_argument("--user", metavar="ID", help="only for this user")

@@ -20,6 +20,7 @@ from infra.local.sse_client import EventReader, MalformedEventError, Message
 RECONNECT_SECONDS = 0.5
 RECONNECTS = 60
 """In a row; as long as events come, a connection may break any number of times."""
+NO_ANSWER = "The server does not answer. Once it runs again, deckhand chat --continue shows the rest."
 SILENCE_SECONDS = 45.0
 """Three heartbeats: a stream that says nothing for longer is dead."""
 Decision = Literal["confirm", "reject"]
@@ -127,7 +128,7 @@ class Api:
                 self._raise_unless_passing(failed, again=last > 0 or lost > 0)
             lost += 1
             if lost > RECONNECTS:
-                raise ApiError("The connection was lost and does not come back; the turn goes on on the server.")
+                raise ApiError(NO_ANSWER)
             time.sleep(RECONNECT_SECONDS)
 
     def _raise_unless_passing(self, failed: ApiError, *, again: bool) -> None:

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     with contextlib.closing(api):
         dialogue = Dialogue(api, options.resume or None, _reader())
         if options.confirm or options.reject or options.reason:
-            return _code(dialogue, _decide(dialogue, options))
+            return _decide(dialogue, options)
         if options.resume == "":
             dialogue.open_newest()
         if options.text:
@@ -81,14 +81,22 @@ def _reader() -> Read | None:
     return read_line if sys.stdin.isatty() and sys.stdout.isatty() else None
 
 
-def _decide(dialogue: Dialogue, options: argparse.Namespace) -> Screen:
+def _decide(dialogue: Dialogue, options: argparse.Namespace) -> int:
     if options.text or options.resume is not None:
         raise CommandError("--confirm and --reject stand alone, without a message and --continue.")
     if options.reason and not options.reject:
         raise CommandError("--reason goes with --reject.")
-    if options.confirm:
-        return dialogue.decide(options.confirm, "confirm", {})
-    return dialogue.decide(options.reject, "reject", {"reason": options.reason} if options.reason else {})
+    try:
+        if options.confirm:
+            return _code(dialogue, dialogue.decide(options.confirm, "confirm", {}))
+        more = {"reason": options.reason} if options.reason else {}
+        return _code(dialogue, dialogue.decide(options.reject, "reject", more))
+    except ApiError as refused:
+        # Said again, it is still what came of it.
+        if refused.outcome != ("succeeded" if options.confirm else "rejected"):
+            raise
+        print(refused, file=sys.stderr)
+        return 0
 
 
 def _code(dialogue: Dialogue, screen: Screen) -> int:

@@ -1,17 +1,40 @@
 """The console command `deckhand`."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from infra.local import agent_switch, audit, chat, direct, enrol, tokens, turns, vapid
 from infra.local.bench import command as bench
 from infra.local.command_error import CommandError
 from infra.local.policy import command as policy
 
+UNWRITTEN = (errno.EPIPE, errno.ENOSPC)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code; also where nobody reads what is written, or there is no room for it."""
+    # Absent where the shell closed it (`>&-`).
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            # Here, as Python's own last flush would complain with a traceback.
+            sys.stdout.flush()
+    except OSError as failed:
+        if failed.errno not in UNWRITTEN:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if failed.errno != errno.EPIPE:
+            print(f"Not all could be written: {os.strerror(failed.errno)}.", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="deckhand", description="Talk to Deckhand, and measure it.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, module, text in (
@@ -38,10 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return chat.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read us has what it wanted; Python's own last flush must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
 
 
 if __name__ == "__main__":

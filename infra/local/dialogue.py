@@ -12,6 +12,7 @@ from infra.local.terminal_text import printable
 from infra.local.watcher import Watcher
 
 MESSAGES_SHOWN = 4
+BUSY = "The message was not sent: wait for its end, or stop it with deckhand turns --stop {}."
 
 
 class Dialogue:
@@ -42,6 +43,8 @@ class Dialogue:
                 self.conversation = None
                 with contextlib.suppress(ApiError):
                     self._api.call("DELETE", f"/api/conversations/{made}")
+            if refused.code == "turn_running" and self.conversation:
+                raise ApiError(f"{refused} {BUSY.format(self.conversation)}", refused.code, refused.status) from None
             raise
         return self._gate.settle(self.conversation, screen)
 

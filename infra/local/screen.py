@@ -5,6 +5,7 @@ import os
 import shutil
 from typing import Any, TextIO
 
+from deckhand.agent.wording import is_ours
 from infra.local.sse_client import Message
 from infra.local.terminal_text import fitting, one_line, printable, rows
 
@@ -15,7 +16,8 @@ DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 class Screen:
     """Shows one turn. On a terminal as it happens; elsewhere `out` gets the answer only, when it is known.
 
-    `ended` is set by the turn's own last word, `failed` and `stopped` say which it was. `waiting` are the proposals
+    `ended` is set by the turn's own last word, `failed` and `stopped` say which it was; a reply that broke off, or that
+    only tells why there is none, has failed too. `waiting` are the proposals
     that the turn waits for, `still` the ids of those that a decision left open.
     """
 
@@ -64,6 +66,8 @@ class Screen:
             self._drop()
         self._add(reply[len(self._text) :])
         self.waiting = list(data.get("proposals") or [])
+        # A notice that stands in an answer's place is none, and neither is one that broke off.
+        self.failed = bool(data.get("interrupted") or data.get("filtered")) or is_ours(str(data.get("reply") or ""))
         self._finish()
 
     def _on_decided(self, data: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import sys
 from typing import Any
 from urllib.parse import quote
 
@@ -51,7 +52,9 @@ def _make(api: Api, options: argparse.Namespace) -> int:
         "expiresAt": options.expires,
     }
     made = api.call("POST", "/api/tokens", {name: value for name, value in wanted.items() if value is not None})
-    print(f"{made['secret']}\nThis is its secret, shown only now. Its id is {made['id']}.")
+    # Alone on its stream, so that a script has nothing to cut off.
+    print(made["secret"])
+    print(one_line(f"This is its secret, shown only now. Its id is {made['id']}."), file=sys.stderr)
     return 0
 
 

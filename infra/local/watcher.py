@@ -45,7 +45,7 @@ class Watcher:
         messages = self.read(conversation)["messages"]
         last = messages[-1] if messages else {"role": "user"}
         if last["role"] != "user":
-            return Message(None, "reply", {"reply": last["content"]})
+            return Message(None, "reply", {"reply": last["content"], "interrupted": last.get("interrupted", False)})
         if waiting := self._api.proposals(conversation):
             return Message(None, "reply", {"reply": "This needs your yes before it is done.", "proposals": waiting})
         return Message(None, "error", {"error": "This message got no answer."})

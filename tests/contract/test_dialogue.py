@@ -76,7 +76,7 @@ def test_a_refused_first_message_leaves_no_empty_conversation(
 def test_a_refused_later_message_leaves_the_conversation(dialogue: Dialogue, scripted_gateway: ScriptedGateway) -> None:
     dialogue.conversation = "c1"
     scripted_gateway.queue(refusal(409, "turn_running"))
-    with pytest.raises(ApiError):
+    with pytest.raises(ApiError, match=r"turn_running\. The message was not sent: .* deckhand turns --stop c1\.$"):
         dialogue.say("hello")
     assert dialogue.conversation == "c1"
 

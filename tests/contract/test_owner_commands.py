@@ -1,15 +1,21 @@
 """`deckhand audit`, `agent` and `turns`, and the exit codes of `deckhand chat`, against scripted answers."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deckhand.agent import wording
 from infra.local.audit import line as audit_line
 from infra.local.command import main
 from infra.local.turns import line as turn_line
 from tests.contract.test_api_client import plain, refusal, stream
 from tests.contract.test_gate_dialogue import CONTINUED, awaiting, decisions, listed, still_open
+from tests.laptop import ROOT, WAIT_S
 from tests.scripted_gateway import ScriptedGateway
 
 MADE = plain(201, {"conversation": {"id": "c1"}})
@@ -119,6 +125,42 @@ def test_the_server_is_named_before_an_action_or_behind_it(scripted_gateway: Scr
     )
 
 
+def test_a_secret_stands_alone_where_programs_read(
+    type_: Type, scripted_gateway: ScriptedGateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted_gateway.queue(plain(201, {**TOKEN, "secret": "dh_secret"}))
+    assert type_("tokens", "make", "scales") == 0
+    out, err = capsys.readouterr()
+    assert out == "dh_secret\n"
+    assert "Its id is t1." in err
+
+
+def reading(gateway: ScriptedGateway, out: Any) -> tuple[int, str]:
+    """`deckhand tokens list` as a process that writes to `out`: its exit code, and what it complains of."""
+    server = ["--url", f"http://127.0.0.1:{gateway.port}", "--token", "secret"]
+    line = [sys.executable, "-m", "infra.local.command", "tokens", *server, "list"]
+    env = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        line, cwd=ROOT, env=env, stdout=out, stderr=subprocess.PIPE, text=True, timeout=WAIT_S, check=False
+    )
+    return done.returncode, done.stderr
+
+
+def test_output_that_nobody_reads_ends_without_a_word(scripted_gateway: ScriptedGateway) -> None:
+    scripted_gateway.queue(plain(200, {"tokens": [TOKEN]}))
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with os.fdopen(theirs, "w") as closed:
+        assert reading(scripted_gateway, closed) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the machine has no device that is always full")
+def test_output_for_which_there_is_no_room_ends_with_one_line(scripted_gateway: ScriptedGateway) -> None:
+    scripted_gateway.queue(plain(200, {"tokens": [TOKEN]}))
+    with Path("/dev/full").open("w") as full:
+        assert reading(scripted_gateway, full) == (1, "Not all could be written: No space left on device.\n")
+
+
 # -- the switch
 
 
@@ -163,6 +205,12 @@ def test_where_the_assistant_is_off_is_listed(
     scripted_gateway.queue(plain(200, {"off": off}))
     assert type_("agent") == 0
     assert capsys.readouterr().out == told
+
+
+def test_what_is_neither_off_nor_on_is_refused_by_these_words(type_: Type, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        type_("agent", "foo")
+    assert "argument on|off: invalid choice: 'foo'" in capsys.readouterr().err
 
 
 def test_a_user_without_off_or_on_is_refused(type_: Type) -> None:
@@ -248,6 +296,50 @@ def test_an_answer_that_fails_ends_with_1(type_: Type, scripted_gateway: Scripte
     failed = {"error": "The model failed.", "code": "gateway_failed", "status": 502}
     scripted_gateway.queue(stream((20, "error", failed), (21, "done", {"status": "failed"})))
     assert type_("chat", "--confirm", "c1.p1") == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "more"),
+    [
+        ("Once upon", {"interrupted": True}),
+        (wording.FILTERED, {"filtered": True}),
+        (wording.STEP_IDLE, {}),
+        (wording.EMPTY, {}),
+    ],
+)
+def test_a_reply_that_is_no_answer_or_not_all_of_one_ends_with_1(
+    type_: Type,
+    scripted_gateway: ScriptedGateway,
+    capsys: pytest.CaptureFixture[str],
+    reply: str,
+    more: dict[str, bool],
+) -> None:
+    scripted_gateway.queue(MADE, stream((8, "reply", {"reply": reply, **more}), (9, "done", {"status": "done"})))
+    assert type_("chat", "hello") == 1
+    assert capsys.readouterr() == (f"{reply}\n", "")
+
+
+def test_an_answer_that_ran_into_a_limit_is_one(type_: Type, scripted_gateway: ScriptedGateway) -> None:
+    reply = {"reply": wording.capped("Once upon", "size"), "capped": True, "cappedBy": "size"}
+    scripted_gateway.queue(MADE, stream((8, "reply", reply), (9, "done", {"status": "done"})))
+    assert type_("chat", "hello") == 0
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "code"),
+    [("confirm", "succeeded", 0), ("reject", "rejected", 0), ("confirm", "rejected", 1), ("reject", "succeeded", 1)],
+)
+def test_a_decision_that_is_said_again_ends_with_0_where_it_is_what_came_of_it(
+    type_: Type,
+    scripted_gateway: ScriptedGateway,
+    capsys: pytest.CaptureFixture[str],
+    verdict: str,
+    outcome: str,
+    code: int,
+) -> None:
+    scripted_gateway.queue(plain(409, {"error": "It was.", "code": "already_decided", "outcome": outcome}))
+    assert type_("chat", f"--{verdict}", "c1.p1") == code
+    assert capsys.readouterr() == ("", f"It was. Outcome: {outcome}.\n")
 
 
 @pytest.mark.parametrize("more", [["--continue"], ["hello"], ["--reason", "x", "hello"], ["--reason", "x"]])

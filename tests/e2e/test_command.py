@@ -170,7 +170,7 @@ def test_what_does_harm_waits_for_a_yes_that_a_second_command_says(demo: Stack) 
     assert demo.run("--confirm", found[1]) == (0, "The mood card is deleted.\n", "")
     assert "mood" not in cards(demo)
     again = demo.run("--confirm", found[1])
-    assert again == (1, "", "This was decided before. Outcome: succeeded.\n")
+    assert again == (0, "", "This was decided before. Outcome: succeeded.\n")
 
 
 def test_from_a_pipe_what_waits_is_shown_again_and_a_no_leaves_it(demo: Stack) -> None:
