@@ -453,6 +453,8 @@ class AllowanceUsedUp(GatewayError):
 class DailyAllowanceUsedUp(AllowanceUsedUp):
     """By our own count, before the gateway was asked: `left` is `{tokens?, costUsd?}`, `resetsAt` an instant."""
 
+    sentence = "Too little of today's AI allowance is left for another answer. Everything else keeps working."
+
 
 class ContextFull(GatewayError):
     code = "context_full"
