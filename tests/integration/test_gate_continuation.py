@@ -21,6 +21,7 @@ from deckhand.turns.finish import LeaseLost, finish_turn
 from deckhand.turns.sweep import sweep
 from tests.api import Answer
 from tests.fakes import PATIENCE_S, Gate, asks, says
+from tests.faults import Killed
 from tests.gated import DONE, PROPOSALS, WEIGHTS, Gated, Make, read, remove, rewritten, run_out
 
 KEY = {"Idempotency-Key": "k"}
@@ -322,6 +323,26 @@ def test_the_sweep_goes_on_from_nothing_that_was_gone_on_from_or_that_nobody_dec
         run_out(store, one)
     assert later(api) == 0
     assert api.work("continued_turn") == []
+
+
+@pytest.mark.parametrize("decide", [Gated.confirm, Gated.reject])
+def test_the_sweep_goes_on_where_a_process_died_between_the_only_decision_and_the_turn(
+    api: Gated, monkeypatch: pytest.MonkeyPatch, decide: Callable[[Gated, str], Answer]
+) -> None:
+    [only] = api.propose(remove())
+
+    def die(*_: object) -> None:
+        raise Killed()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ProposalRoutes, "_go_on", die)
+        with pytest.raises(Killed):
+            decide(api, only)
+    assert later(api, 0) == 0
+    assert later(api) == 1
+    assert len(api.work("continued_turn", says("There you are."))) == 1
+    assert api.texts(api.talk) == ["Please.", "There you are."]
+    assert later(api) == 0
 
 
 def test_the_sweep_leaves_a_turn_whose_last_call_is_being_done_to_a_later_one(api: Gated, store: ItemStore) -> None:

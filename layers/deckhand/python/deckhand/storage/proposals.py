@@ -3,7 +3,7 @@
     turns  <tenant>#conv#<id>            p#<random>  a conversation's, removed with it
     turns  <tenant>#u#<user>#proposals   p#<random>  of turns that belong to no conversation
     turns  <tenant>#u#<user>#open        <made>#<id> names one that has not come to its end
-    turns  <tenant>#expiring             <ends>#<conversation>#<turn id>  a turn of several, some of them decided
+    turns  <tenant>#expiring             <ends>#<conversation>#<turn id>  a turn of which a call is decided
 
 An id names its place: `<conversation>.<random>`, `none.<random>`.
 """
@@ -67,8 +67,10 @@ def _listed(owner: Owner, proposal: Proposal, after: StoredProposal | None) -> l
 
 
 def put_expiring(owner: Owner, proposal: Proposal) -> list[Op]:
-    """For the sweep, when one of several is decided: nobody may ever touch the others."""
-    if proposal.siblings == 1 or not proposal.conversation:
+    """For the sweep, when one is decided: nobody may ever touch the others of its step, and whoever decides may die
+    before the turn goes on.
+    """
+    if not proposal.conversation:
         return []
     entry = Expiring(user=owner.user, conversation=proposal.conversation, turn_id=proposal.turn_id)
     # All of a step end within the same second or two.
