@@ -15,7 +15,7 @@ from deckhand.domain.audit import entry
 from deckhand.domain.errors import UnknownProposal
 from deckhand.domain.model import Model
 from deckhand.domain.proposal import EXECUTING_S, KEPT_S, Proposal
-from deckhand.domain.times import iso
+from deckhand.domain.times import exact, iso
 from deckhand.storage.audit import put_entry
 from deckhand.storage.conversations import Owner, transcript_pk
 from deckhand.storage.port import ABSENT, Check, Condition, Delete, Item, ItemStore, Key, Op, Put, VersionIs
@@ -95,7 +95,7 @@ def put_opening(owner: Owner, proposal: Proposal) -> Put:
         proposal.tool,
         "proposed",
         id=f"{proposal.id}.proposed",
-        at=iso(proposal.created_at),
+        at=exact(proposal.created_at),
         arguments_hash=proposal.arguments_hash,
         card=proposal.card,
         policies=proposal.policies,

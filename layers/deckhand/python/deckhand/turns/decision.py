@@ -34,7 +34,7 @@ from deckhand.domain.errors import (
 from deckhand.domain.json_text import dumps, loads
 from deckhand.domain.principal import Channel, Principal
 from deckhand.domain.proposal import MAX_REASON, Proposal
-from deckhand.domain.times import iso
+from deckhand.domain.times import exact
 from deckhand.operations.caller import Caller
 from deckhand.operations.execution import describe, note, perform
 from deckhand.operations.permission import card_of, permission
@@ -213,7 +213,7 @@ class Decisions:
             outcome,
             id=self._context.new_id(),
             # Not the moment of writing: the effect's entry has to stand behind this one.
-            at=iso(moved.decided_at or 0.0),
+            at=exact(moved.decided_at or 0.0),
             arguments_hash=moved.arguments_hash if call is None else hash_of(call.given.model_dump()),
             card=moved.card if call is None else id_only(card_of(call.operation, call.given)),
             conversation=moved.conversation or None,
@@ -292,7 +292,7 @@ def _execution(proposal: Proposal, call: _Call) -> AuditEntry:
 
 def _effect_at(proposal: Proposal) -> str:
     """Just behind the decision, whenever it comes: it must be found by who did not write it."""
-    return iso((proposal.decided_at or 0.0) + 0.001)
+    return exact((proposal.decided_at or 0.0) + 0.000_001)
 
 
 def _told(proposal: Proposal, result: ToolResult) -> str:

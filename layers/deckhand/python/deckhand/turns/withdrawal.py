@@ -4,7 +4,7 @@ from deckhand.agent import wording
 from deckhand.domain.audit import entry
 from deckhand.domain.json_text import dumps
 from deckhand.domain.proposal import Proposal
-from deckhand.domain.times import iso
+from deckhand.domain.times import exact
 from deckhand.storage.audit import put_entry
 from deckhand.storage.conversations import Owner
 from deckhand.storage.port import Op
@@ -38,7 +38,7 @@ def _told(owner: Owner, proposal: Proposal) -> Op:
         proposal.tool,
         "rejected",
         id=f"{proposal.id}.stopped",
-        at=iso(proposal.decided_at or 0.0),
+        at=exact(proposal.decided_at or 0.0),
         arguments_hash=proposal.arguments_hash,
         card=proposal.card,
         conversation=proposal.conversation,
