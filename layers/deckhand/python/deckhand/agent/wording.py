@@ -42,7 +42,7 @@ EDITED = "The person changed the arguments before they said yes. It was run with
 REJECTED = "The person said no. It was not done. Do not ask for the same again unless they want it."
 EFFECT_KNOWN = "It was done; what it answered was lost with its process."
 UNKNOWN_CONFIRMATION = (
-    "There is no such confirmation. Call the tool without confirmationId; the person will be asked again."
+    "Nothing was done, and nobody was asked: no call waits under this confirmationId. Call the tool again without one."
 )
 OTHER_CONFIRMATION = (
     "This confirmation is for another call: the person agreed to exactly what they were shown. Call the tool without "
