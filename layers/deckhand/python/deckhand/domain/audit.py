@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from deckhand.domain.model import Model
 from deckhand.domain.principal import Channel, Principal
+from deckhand.domain.times import exact
 
 AuditOutcome = Literal["succeeded", "failed", "denied", "proposed", "confirmed", "rejected"]
 
@@ -72,11 +73,12 @@ class AuditRecord(TypedDict):
 
 
 def entry(
-    principal: Principal, channel: Channel, operation: str, outcome: AuditOutcome, *, id: str, at: str, **more: Any
+    principal: Principal, channel: Channel, operation: str, outcome: AuditOutcome, *, id: str, at: float, **more: Any
 ) -> AuditEntry:
+    """`at` in epoch seconds."""
     return AuditEntry(
         id=id,
-        at=at,
+        at=exact(at),
         principal=principal.name,
         user=principal.user,
         role=principal.role,

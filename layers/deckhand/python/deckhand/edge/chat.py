@@ -8,7 +8,7 @@ from deckhand.domain.access import Sees
 from deckhand.domain.audit import entry
 from deckhand.domain.errors import ChatNotConfigured, NotAllowed, NoTurnRunning, Unauthenticated, UnknownConversation
 from deckhand.domain.principal import Principal
-from deckhand.domain.times import exact, iso
+from deckhand.domain.times import iso
 from deckhand.domain.turn import Head
 from deckhand.edge.answer import json_answer, no_content
 from deckhand.edge.app import Route
@@ -171,7 +171,7 @@ class ChatRoutes:
                 "stop_turn",
                 "succeeded",
                 id=self._context.new_id(),
-                at=exact(self._context.now()),
+                at=self._context.now(),
                 conversation=conversation,
                 turn_id=stopped,
             )

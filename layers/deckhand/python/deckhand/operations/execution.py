@@ -13,7 +13,6 @@ from deckhand.domain.access import Decision
 from deckhand.domain.audit import AuditEntry, AuditOutcome, entry, hash_of
 from deckhand.domain.cards import id_only
 from deckhand.domain.errors import DeckhandError, NotAllowed, StorageError, UnknownManifest
-from deckhand.domain.times import exact
 from deckhand.operations.caller import Caller
 from deckhand.operations.permission import card_of, permission
 from deckhand.operations.registry import Operation
@@ -90,7 +89,7 @@ def describe(
         operation.name,
         outcome,
         id=caller.new_id(),
-        at=exact(caller.now()),
+        at=caller.now(),
         arguments_hash=hash_of(given.model_dump()),
         card=id_only(card_of(operation, given)),
         policies=decision.policies,
@@ -109,7 +108,7 @@ def note_refusal(caller: Caller, operation: Operation, arguments: str, *, code: 
         operation.name,
         "denied",
         id=caller.new_id(),
-        at=exact(caller.now()),
+        at=caller.now(),
         arguments_hash=hash_of(arguments),
         code=code,
         **caller.origin.model_dump(),

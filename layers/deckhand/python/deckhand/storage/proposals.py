@@ -10,12 +10,14 @@ An id names its place: `<conversation>.<random>`, `none.<random>`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from deckhand.domain.audit import entry
+from deckhand.domain.audit import AuditOutcome, entry
 from deckhand.domain.errors import UnknownProposal
 from deckhand.domain.model import Model
+from deckhand.domain.principal import Channel, Principal
 from deckhand.domain.proposal import EXECUTING_S, KEPT_S, Proposal
-from deckhand.domain.times import exact, iso
+from deckhand.domain.times import iso
 from deckhand.storage.audit import put_entry
 from deckhand.storage.conversations import Owner, transcript_pk
 from deckhand.storage.port import ABSENT, Check, Condition, Delete, Item, ItemStore, Key, Op, Put, VersionIs
@@ -89,22 +91,33 @@ def _put(owner: Owner, proposal: Proposal, after: StoredProposal | None) -> Put:
 
 def put_opening(owner: Owner, proposal: Proposal) -> Put:
     """The audit's entry of a new proposal."""
-    opened = entry(
-        proposal.actor.principal(),
-        proposal.channel,
-        proposal.tool,
-        "proposed",
-        id=f"{proposal.id}.proposed",
-        at=exact(proposal.created_at),
-        arguments_hash=proposal.arguments_hash,
-        card=proposal.card,
-        policies=proposal.policies,
-        conversation=proposal.conversation or None,
-        turn_id=proposal.turn_id,
-        call_id=proposal.call_id,
-        proposal_id=proposal.id,
-    )
-    return put_entry(owner.tenant, opened)
+    at, policies = proposal.created_at, proposal.policies
+    return put_told(owner, proposal, "proposed", id=f"{proposal.id}.proposed", at=at, policies=policies)
+
+
+def put_told(
+    owner: Owner,
+    proposal: Proposal,
+    outcome: AuditOutcome,
+    *,
+    id: str,
+    at: float,
+    by: tuple[Principal, Channel] | None = None,
+    **more: Any,
+) -> Put:
+    """The audit's entry of what became of a proposal: done by whoever made it, in their way, unless `by` others; `more`
+    goes before the proposal's own.
+    """
+    principal, channel = by or (proposal.actor.principal(), proposal.channel)
+    own: dict[str, Any] = {
+        "arguments_hash": proposal.arguments_hash,
+        "card": proposal.card,
+        "conversation": proposal.conversation or None,
+        "turn_id": proposal.turn_id,
+        "call_id": proposal.call_id,
+        "proposal_id": proposal.id,
+    }
+    return put_entry(owner.tenant, entry(principal, channel, proposal.tool, outcome, id=id, at=at, **own | more))
 
 
 def check_proposal(owner: Owner, stored: StoredProposal) -> Check:
@@ -135,6 +148,10 @@ class Proposals:
         found = [_stored(item) for item in items]
         mine = [stored for stored in found if stored.proposal.actor.user == owner.user]
         return sorted(mine, key=lambda stored: (stored.proposal.created_at, stored.proposal.call_id))
+
+    def of_turn(self, owner: Owner, conversation: str, turn_id: str) -> list[StoredProposal]:
+        """Those that a turn asked for, as `all` has them."""
+        return [stored for stored in self.all(owner, conversation) if stored.proposal.turn_id == turn_id]
 
     def listed(self, owner: Owner, limit: int) -> list[StoredProposal]:
         """The newest of a user's that have not come to their end, wherever they were made, at most so many. A read for

@@ -11,12 +11,6 @@ from deckhand.storage.turns import continued_key, put_continued
 from deckhand.turns.context import TurnContext
 
 
-def calls_of(context: TurnContext, owner: Owner, conversation: str, turn_id: str) -> list[Proposal]:
-    """What a turn asked for that waited, as it is stored."""
-    made = (stored.proposal for stored in Proposals(context.store).all(owner, conversation))
-    return [one for one in made if one.turn_id == turn_id]
-
-
 def decided_turns(context: TurnContext, owner: Owner, conversation: str) -> Iterator[Proposal]:
     """One proposal, decided, of each such turn. What was decided while another turn ran is found by that turn's end."""
     for every in _decided(context, owner, conversation):

@@ -17,7 +17,7 @@ from deckhand.agent import wording
 from deckhand.agent.toolbox import ToolResult
 from deckhand.agent.tools import MAX_PROPOSED_BYTES, bounded, carried_out, faults
 from deckhand.domain.access import Decision
-from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, entry, hash_of
+from deckhand.domain.audit import AuditEntry, AuditOutcome, Origin, hash_of
 from deckhand.domain.cards import id_only
 from deckhand.domain.errors import (
     AgentSwitchedOff,
@@ -41,11 +41,11 @@ from deckhand.operations.permission import card_of, permission
 from deckhand.operations.registry import REGISTRY, Operation
 from deckhand.operations.schema import http_only
 from deckhand.policy.groups import scope_of
-from deckhand.storage.audit import audit_key, put_entry
+from deckhand.storage.audit import audit_key
 from deckhand.storage.conversations import Owner, header_key
 from deckhand.storage.endings import Endings
 from deckhand.storage.port import EXISTS, Check, Op
-from deckhand.storage.proposals import Proposals, StoredProposal, check_proposal, put_expiring, put_proposal
+from deckhand.storage.proposals import Proposals, StoredProposal, check_proposal, put_expiring, put_proposal, put_told
 from deckhand.storage.repeat import write_surely
 from deckhand.storage.switches import Switches
 from deckhand.turns.announcement import announce, proposal_decided
@@ -206,23 +206,15 @@ class Decisions:
         """Writes a decision and its audit, where the assistant is on and the conversation is there; `call` is what
         runs by it. Raises `AlreadyDecided` when somebody was quicker, `AgentSwitchedOff`, `UnknownConversation`.
         """
-        told = entry(
-            principal,
-            "api",
-            moved.tool,
-            outcome,
-            id=self._context.new_id(),
-            # Not the moment of writing: the effect's entry has to stand behind this one.
-            at=exact(moved.decided_at or 0.0),
-            arguments_hash=moved.arguments_hash if call is None else hash_of(call.given.model_dump()),
-            card=moved.card if call is None else id_only(card_of(call.operation, call.given)),
-            conversation=moved.conversation or None,
-            turn_id=moved.turn_id,
-            call_id=moved.call_id,
-            proposal_id=moved.id,
-        )
+        ran: dict[str, Any] = {}
+        if call is not None:
+            ran["arguments_hash"] = hash_of(call.given.model_dump())
+            ran["card"] = id_only(card_of(call.operation, call.given))
+        # Not the moment of writing: the effect's entry has to stand behind this one.
+        at = moved.decided_at or 0.0
+        told = put_told(owner, moved, outcome, id=self._context.new_id(), at=at, by=(principal, "api"), **ran)
         change, *listed = put_proposal(owner, moved, after=stored)
-        ops: list[Op] = [change, put_entry(principal.tenant, told)]
+        ops: list[Op] = [change, told]
         if moved.conversation:
             ops.append(Check(header_key(owner, moved.conversation), EXISTS))
         acted = moved.actor.principal()

@@ -15,7 +15,7 @@ from deckhand.storage.deletion import finish_deletion
 from deckhand.storage.proposals import Proposals
 from deckhand.storage.turns import Running
 from deckhand.turns.context import TurnContext
-from deckhand.turns.continuation import calls_of, go_on
+from deckhand.turns.continuation import go_on
 from deckhand.turns.lost import close_lost
 from deckhand.turns.queued import wake_waiting
 
@@ -45,11 +45,11 @@ def sweep(context: TurnContext, tenant: str = "main", *, all_dead: bool = False)
 
 def _continue_expired(context: TurnContext, tenant: str) -> int:
     """Turns whose last undecided call ran out of time, and that nobody touched since."""
-    woken = 0
-    for found in Proposals(context.store).expiring(tenant, context.now()):
+    woken, proposals = 0, Proposals(context.store)
+    for found in proposals.expiring(tenant, context.now()):
         entry, owner = found.expiring, Owner(tenant, found.expiring.user)
         try:
-            calls = calls_of(context, owner, entry.conversation, entry.turn_id)
+            calls = [one.proposal for one in proposals.of_turn(owner, entry.conversation, entry.turn_id)]
             if any(one.is_open(context.now()) for one in calls):
                 woken += _look_after(context, calls)
                 continue
