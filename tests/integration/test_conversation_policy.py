@@ -60,9 +60,10 @@ def test_others_stay_open_to_it(api: Gated, shy: str) -> None:
     assert api("GET", f"/api/conversations/{api.talk}", token=shy).status == 200
 
 
-def test_a_running_turn_of_it_is_neither_seen_nor_stopped(api: Gated) -> None:
+@pytest.mark.parametrize(("role", "limits"), [("agent", {}), ("owner", {"operations": ["chat"]})])
+def test_a_running_turn_of_it_is_neither_seen_nor_stopped(api: Gated, role: str, limits: dict[str, list[str]]) -> None:
     api.parts.__dict__["policy"] = engine(KEPT.format(id=api.talk))
-    shy, gate = api.token("agent"), Gate()
+    shy, gate = api.token(role, **limits), Gate()
     stream = api.say("Go on.", [*says("Hel"), gate, *says("lo")], stream=True).stream
     gate.wait_reached()
     assert api("GET", "/api/chat/turns", token=shy).body == {"turns": []}

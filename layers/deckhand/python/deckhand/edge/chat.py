@@ -137,8 +137,7 @@ class ChatRoutes:
 
     def _reach(self, principal: Principal) -> list[tuple[Running, Head]]:
         """The running turns that a caller may see and stop, though not read: an operator's are all."""
-        everybody = principal.role in OPERATORS and principal.operations is None and principal.cards is None
-        if everybody:
+        if _is_operator(principal):
             return running_turns(self._context, principal.tenant, None)
         sees = self._sees(principal)
         found = running_turns(self._context, principal.tenant, principal.user)
@@ -152,7 +151,7 @@ class ChatRoutes:
 
     def _stop(self, request: Request, parts: Mapping[str, str], _: Any) -> Any:
         principal = self._operator_or_caller(request)
-        if principal.role not in OPERATORS:
+        if not _is_operator(principal):
             self._enter(principal, parts["conversationId"])
         conversation, turn_id = parts["conversationId"], request.query.get("turnId") or None
         owner = next(
@@ -177,6 +176,11 @@ class ChatRoutes:
             )
             self._context.store.write([put_entry(owner.tenant, told)], token=told.id)
         return stopped
+
+
+def _is_operator(principal: Principal) -> bool:
+    """A token that is narrowed is none, whoever's it is."""
+    return principal.role in OPERATORS and principal.operations is None and principal.cards is None
 
 
 def _wish(wanted: ChatRequest, context: Any) -> TurnWish:

@@ -120,10 +120,10 @@ class ProposalRoutes:
         conversation = request.query.get("conversationId") or ""
         if conversation:
             self._context.conversations.find(owner, conversation)
-        stored = self._decisions.all(owner, conversation) if conversation else self._decisions.listed(owner)
         sees = self._sees(principal)
         if conversation and not sees(conversation):
             raise NotAllowed()
+        stored = self._decisions.all(owner, conversation) if conversation else self._decisions.listed(owner)
         found = [one.proposal for one in stored if not one.proposal.conversation or sees(one.proposal.conversation)]
         shown: list[OpenProposal] = [
             {**one.shown(), "state": one.state, "turnId": one.turn_id, "conversationId": one.conversation or None}
